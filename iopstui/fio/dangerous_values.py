@@ -53,7 +53,7 @@ def refuse_dangerous_values(jobs: Sequence[Section], memory: int | None) -> None
 
 
 def _refuse_long_pause(job: Section) -> None:
-    """Refuse a thinktime= beyond the runtime: fio would sleep until it is over."""
+    """Refuse a thinktime= beyond the runtime: fio would sleep past the runtime's end."""
     text, runtime = (
         expand_variables(job.options.get(name, "")).strip() for name in ("thinktime", "runtime")
     )

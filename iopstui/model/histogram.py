@@ -230,7 +230,7 @@ class BinsTotal:
     def __init__(self, in_order: bool = False) -> None:
         self._in_order = in_order
         self._counts: dict[int, int] = {}
-        # the growth between these two is not in _counts yet
+        # _counts still lacks the growth from _first to _last
         self._first: HistogramColumns | None = None
         self._last: HistogramColumns | None = None
         self._has_lag = False

@@ -14,8 +14,8 @@ READ, WRITE, TRIM, MIXED = "read", "write", "trim", "mixed"
 DIRECTIONS = (READ, WRITE, TRIM, MIXED)
 
 
-# these two are not frozen: with many disks and CPUs hundreds of them are made each second, and
-# making a frozen one takes four times as long
+# DiskCounters and CpuTimes are not frozen: hundreds are made each second with many disks and
+# CPUs, and making a frozen one takes four times as long
 @dataclass(slots=True)
 class DiskCounters:
     """One row of /proc/diskstats (Documentation/admin-guide/iostats.rst).

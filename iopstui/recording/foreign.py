@@ -290,7 +290,7 @@ def _check_figures(path: Path, status: FioStatus) -> None:
             mean = part.lat if part.bins_of == "lat" else part.clat
             most_ns = part.lat_max_ns
             above = mean is not None and most_ns and mean.mean_ns > most_ns + 1
-            # fio before 3.16 then has the percentiles of lat, beside the maximum of clat
+            # with lat_percentiles= fio before 3.16 has the percentiles of lat, the maximum of clat
             of_lat = "lat_percentiles" in job.options
             if not _can_be_percentiles(part.percentiles, None if of_lat else most_ns):
                 raise _impossible(path, job.name)

@@ -66,7 +66,6 @@ _NAMES_IN_FINDINGS = (
     (re.compile(r"(?<=it may be )[^(\n]*\(PID \d+[^:\n]*:"), f"{REDACTED} (PID:"),
     (re.compile(r"\[[0-9a-f]*:[0-9a-f:]*\]"), REDACTED),
 )
-# the same of answers
 _NAMES_IN_ANSWERS = re.compile(
     r"(?<=[:;] ).+(?= (?:sleeps? in io_uring|waits? for its limit of |waits? in \w|waits?$))"
 )

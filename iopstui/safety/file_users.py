@@ -100,7 +100,7 @@ class FileUsers:
     def _may_use(self, loop: _Loop, real: str, info: os.stat_result) -> bool:
         if loop.backing is None:
             return self._may_back_loop(loop.device, real, info)
-        # it is in an overlay whose layers can't be found by name
+        # the loop's file may be in an overlay whose layers can't be found by name
         made_of = loop.backing.device, loop.backing.inode
         same_name = os.path.basename(loop.path) == os.path.basename(real)
         return (same_name or info.st_ino == made_of[1]) and self._overlays.may_hide(

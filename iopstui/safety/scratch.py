@@ -342,10 +342,10 @@ def scratch_sizes(
 
 
 def _shares(files: Sequence[SectionFiles]) -> int:
-    """How many times ``size=`` is needed in total if it is the same for all sections."""
+    """The size of all files together, in multiples of a ``size=`` that all sections share."""
     unit = 1 << 40
     sizes = bytes_by_file(files, [unit] * len(files))
-    # each of them is rounded up by less than a byte
+    # each size is rounded up by less than a byte
     return max(1, -(-(sum(sizes.values()) - len(sizes)) // unit))
 
 

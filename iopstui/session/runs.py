@@ -89,7 +89,7 @@ class Runs:
         self._mark = ""
         self._start_signal: StartSignal | None = None
         self._planning = False
-        # held back while its document may be fio's last one: until fio ends, goes on, or
+        # a reading whose document may be fio's last one is held back until fio ends, goes on, or
         # LAST_FRAME_DELAY_S has passed
         self._pending: Reading | None = None
         self._pending_repeated = False

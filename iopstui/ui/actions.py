@@ -71,7 +71,7 @@ class Action:
     applies: Callable[[Any], bool] = lambda part: True
     scope: str = DASHBOARD
     disturbs: frozenset[str] = frozenset()
-    """Modes in which it is refused: EXPERIMENT, LESSON."""
+    """Modes in which the action is refused: EXPERIMENT, LESSON."""
     offered_on: frozenset[str] = frozenset({DASHBOARD})
     """Where the palette has it: DASHBOARD, EXPERIMENT_SCREEN, HOME."""
     measures: bool = False

@@ -277,7 +277,7 @@ class FleetState:
     def _host_figures(self, all_host_figures: Iterable[HostFigures]) -> None:
         hosts, between = self.hosts, self.between_runs
         for event in all_host_figures:
-            # these come last, in the order of FIGURES
+            # the values come last, in the order of FIGURES
             name, number, complete, *values = event
             if not complete:
                 continue

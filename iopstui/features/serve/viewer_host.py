@@ -69,7 +69,7 @@ class ViewerHost:
                 os._exit(1)
         child_socket.close()
         self._socket.setblocking(False)
-        # one request at a time: an answer does not say whose it is
+        # one request at a time: an answer does not say which request it is for
         self._turn = asyncio.Lock()
 
     async def start(self, width: int, height: int, recording: Path) -> ViewerProcess:

@@ -168,8 +168,8 @@ def _at_least(
 
 
 def _usable(user: DiskUser, side: int) -> frozenset[str]:
-    """The devices on which it has files open for reading, or for writing. If it has none, all its
-    devices: it may open files briefly."""
+    """The devices on which the process has files open for reading, or for writing. If there are
+    none, all its devices: it may open files briefly."""
     return (user.reads_on, user.writes_on)[side] or user.devices
 
 

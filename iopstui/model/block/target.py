@@ -162,7 +162,7 @@ class Target(TargetPath):
 
     @property
     def only_shares(self) -> bool:
-        """Whether it is on NFS or SMB mounts and on no device."""
+        """Whether the target is on NFS or SMB mounts and on no device."""
         return bool(self.shares) and not self.devices_below
 
     @property

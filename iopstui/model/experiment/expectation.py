@@ -83,7 +83,7 @@ class Expectation:
 
     @property
     def of_job(self) -> bool:
-        """Whether it is about one job."""
+        """Whether the expectation is about one job."""
         from iopstui.model.experiment.job_figures import is_job_figure
 
         return is_job_figure(self.path)
@@ -365,7 +365,8 @@ class _Tally:
 
     @property
     def is_rate(self) -> bool:
-        """Whether it is a rate of fio, which is valid only in some frames (``Frame.holds``)."""
+        """Whether a rate of fio is expected, which is valid only in some frames
+        (``Frame.holds``)."""
         path = self.meter.path
         return path[0] == "fio" and len(path) == 3 and path[-1] in (IOPS.name, BW.name)
 
@@ -379,7 +380,7 @@ class _Tally:
 
     @property
     def share(self) -> float | None:
-        """The share of the time in which it was met."""
+        """The share of the time in which the expectation was met."""
         return self._met / self._seconds if self._seconds else None
 
 

@@ -246,8 +246,8 @@ def _recommended_index(points: Sequence[Point], knee: Knee | None) -> int:
 
 
 def _reason(curve: LoadCurve[PointT]) -> str:
-    """Why this point is recommended. If it is at an end of the curve, that is the reason, not the
-    ratio."""
+    """Why this point is recommended. For a point at an end of the curve the end is the reason, not
+    the ratio."""
     knee = curve.uncertain_knee
     if knee is None:
         return f" (the least with {100 * ENOUGH_SHARE:.0f} % of the most IOPS)"

@@ -28,7 +28,7 @@ BINDING_SHARE, BINDING_SECONDS = 0.93, 5
 """A limit below a layer binds where the median of the last seconds reaches this part of it: the
 kernel lets 97 of 100 through."""
 DECIDING_SECONDS = 8
-"""So many seconds show whether it does."""
+"""A limit that was reached can be ruled out only after this many seconds."""
 OVERFULL = 1.05
 """If there are this many times more requests on average than these queues hold, others are in use
 too."""

@@ -47,8 +47,8 @@ known."""
 OTHER_MIX_TIMES = 2.0
 """A write may take this share longer than a read, or less."""
 LITTLE_GRANTED = 0.03
-"""A window is skipped if it is granted at least this much (a logarithm), and only that decides
-whether it is slow."""
+"""A window is skipped if at least this much (a logarithm) is granted to it, and it would be slow
+without that."""
 ENOUGH_LEVEL = 10
 """A level is the median of at least this many windows."""
 COVERED_SHARE = 0.3

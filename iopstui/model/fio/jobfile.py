@@ -322,7 +322,7 @@ Options = Iterable[tuple[str, str]]
 
 PASSTHROUGH = "io_uring_cmd"
 """The engine that sends commands past the block layer, to an NVMe generic device."""
-# they reach storage only by filename=, through open(2), and load nothing from a path
+# these engines reach storage only by filename=, with open(2), and load nothing from a path
 ENGINES = frozenset(
     {
         "cpuio", "filecreate", "filestat", "io_uring", PASSTHROUGH, "libaio", "mmap", "null",

@@ -13,7 +13,7 @@ _NAMES = (READ, WRITE, TRIM)
 _BS_POSITIONS = {"read": (0,), "write": (1,), "trim": (2,), "rw": (0, 1), "readwrite": (0, 1),
            "trimwrite": (1, 2)}  # fmt: skip
 """Which of the values of bs= count, by rw= without "rand"."""
-# its I/Os are turns of a loop and move no bytes
+# the I/Os of cpuio are turns of a loop and move no bytes
 _ENGINE_WITHOUT_IO = "cpuio"
 _VARYING_SIZES = {"bsrange", "blocksize_range", "bssplit", "bs_unaligned", "blocksize_unaligned"}
 

@@ -327,7 +327,7 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
         increase = (
             reading.increase_since(before) if reading is not None and before is not None else None
         )
-        # one that went backwards has no rate
+        # a count that went backwards has no rate
         if reading is None or increase is None or min(increase.values(), default=0) < 0:
             rates = per_second(self._counts[irq], self._earlier_counts[irq], self._seconds)
             return rates, rates

@@ -209,7 +209,7 @@ def _power_over_means(freedom: int, limit: float, shift: float) -> float:
     repeats the limit is far out, and values beyond it come from the smallest spreads, so an
     integral over spreads would need tiny steps."""
     below = _BELOW[freedom]
-    # there the integrand has a corner
+    # the integrand has a corner at -shift
     ends = sorted(
         {-_MAX_DEVIATIONS, min(max(-shift, -_MAX_DEVIATIONS), _MAX_DEVIATIONS), _MAX_DEVIATIONS}
     )

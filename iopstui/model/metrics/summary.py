@@ -77,8 +77,8 @@ def split_directions(directions: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def is_final(summary: Mapping[str, Any]) -> bool:
-    """Whether it is of fio's final document (in older recordings, which don't say, it counts as
-    such)."""
+    """Whether the summary is of fio's final document. Those of older recordings, which don't say,
+    count as final."""
     return summary.get("final") is not False
 
 

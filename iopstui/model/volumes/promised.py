@@ -242,15 +242,15 @@ class Bucket:
     peak: float
 
     def lasts_s(self, rate: float | None = None, level: float | None = None) -> float | None:
-        """Seconds until it is empty at ``rate`` (default: the peak) from ``level`` tokens
-        (default: full); ``None``: never."""
+        """Seconds until the bucket is empty at ``rate`` (default: the peak) from ``level``
+        tokens (default: full); ``None``: never."""
         spent = min(self.peak if rate is None else rate, self.peak) - self.refill
         if spent <= 0:
             return None
         return (self.size if level is None else level) / spent
 
     def refills_s(self, rate: float = 0.0, level: float = 0.0) -> float | None:
-        """Seconds until it is full again while ``rate`` is used; ``None``: never."""
+        """Seconds until the bucket is full again while ``rate`` is used; ``None``: never."""
         gained = self.refill - rate
         if gained <= 0:
             return None

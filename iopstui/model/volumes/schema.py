@@ -43,7 +43,7 @@ class CheckedTable:
         self.problems.append(f"{self.place}: {problem}" if self.place else problem)
 
     def has(self, key: str) -> bool:
-        """Whether it has the key; it then counts as known."""
+        """Whether the table has the key, which counts as known from now on."""
         self.known.add(key)
         return key in self.data
 

@@ -72,7 +72,7 @@ class Canvas(Widget):
 
     @property
     def _is_embedded(self) -> bool:
-        """Whether it is one of several widgets of a screen."""
+        """Whether the canvas is one of several widgets of a screen."""
         return self.parent is not None and not isinstance(self.parent, CanvasScreen)
 
     @property

@@ -27,9 +27,9 @@ class Lines:
         self._rows: list[Row] = []
         self._placed = False
         self.box = NO_BOX
-        """Its region of the screen."""
+        """The region of the screen that the rows have."""
         self.shown = False
-        """Whether it is on the screen; else it must not be painted."""
+        """Whether the rows are on the screen; else they must not be painted."""
         self._on_move: Callable[[], None] = lambda: None
         self._refresh: Refresh = lambda *regions: None
 

@@ -130,7 +130,7 @@ def is_order(row: Row) -> bool:
     if op == "begin":
         return _is_begin_order(row)
     if op == "ping":
-        # it is sent back, so it must not be nested too deeply to encode
+        # the id is sent back, so it must not be nested too deeply to encode
         return row.get("id") is None or type(row["id"]) is int
     if op == "go":
         at_ns = row.get("at_ns")

@@ -119,7 +119,7 @@ def _event(event_type: type, row: Mapping[str, Any]) -> Event:
     if "options" in values:
         values["options"] = {name: str(value) for name, value in values["options"].items()}
     event: Event = event_type(**values)
-    # it is compared later, so it must be a number
+    # the time is compared later, so it must be a number
     float(event.t)
     return event
 

@@ -138,7 +138,7 @@ class HostsSource:
         # only once it has a second here: its newest frame may be from the last position
         if host is not None and host.session is not None and host.series.last >= 0:
             self.show(host.name)
-        # it has a new state if its session has begun again
+        # the host on the screen has a new state if its session has begun again
         elif one is not None and self._port.state is not one.state:
             self._port.restart_state(one.state)
 

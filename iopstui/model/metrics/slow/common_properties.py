@@ -174,7 +174,7 @@ class _Question:
 
     @property
     def is_common(self) -> bool:
-        """Whether enough of the slow requests, and of their events, have it."""
+        """Whether enough of the slow requests, and of their events, have the property."""
         events = len(self.matching & self.compared.slow_events)
         return (
             len(self.slow_with) >= MIN_SHARE * len(self.compared.slow)
@@ -183,7 +183,7 @@ class _Question:
 
     @property
     def claim(self) -> CommonProperty:
-        """The answer, if it is yes."""
+        """The property with its counts, for a question whose answer is yes."""
         compared, slow_with = self.compared, len(self.slow_with)
         return CommonProperty(
             compared.kind, self.predicate, slow_with, len(compared.slow),

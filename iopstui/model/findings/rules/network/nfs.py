@@ -60,7 +60,7 @@ def retransmissions(evidence: Evidence) -> Finding | None:
     frames = recent_frames(evidence)
     if not frames:
         return None
-    # they are counted when the server is back, often in a frame that recent_frames leaves out
+    # RPCs are counted when the server is back, often in a frame that recent_frames leaves out
     since = frame_start_s(frames[0])
     shares = [
         frame.share for frame in evidence.frames if frame.share is not None and frame.t > since
