@@ -62,8 +62,8 @@ class ReachedLimits:
         if self._readings % LOOK_EVERY == 0:
             self._limits = tuple(self._find())
         self._readings += 1
-        # each with its own time: the first reading of a file takes long, and made a share 5 % too
-        # small
+        # a time for each count: the first reading of a file takes long, and one time for all made
+        # a share 5 % too small
         counts = {limit: (count, time.monotonic())
                   for limit in self._limits if (count := _count(limit)) is not None}  # fmt: skip
         before, self._before = self._before, counts

@@ -419,7 +419,7 @@ class Situation:
             or (in_flight >= SLOW_IN_FLIGHT and mean_ms >= PERHAPS_SLOW_FACTOR * self.slow_ms)
             for rates, (in_flight, _, mean_ms) in zip(self.seconds, self._waited, strict=True)
         ])  # fmt: skip
-        # a short past may hold hardly more than this very load
+        # soon after boot the past may be hardly more than this same load
         up_s = self.use.up_s if self.use is not None else None
         is_same = self.in_flight < SINGLE_DEPTH and up_s is not None and up_s < LONG_UP_S
         return long >= MOST_SECONDS and (is_same or not self._takes_as_long_alone)

@@ -82,8 +82,8 @@ def _nothing(s: Situation) -> str:
 
 
 def _latency(s: Situation) -> str:
-    """A latency. A percentile only if single requests were measured and none waits in a queue: it
-    is the device's part alone."""
+    """The latency as text. A percentile only if single requests were measured and none waits in a
+    queue: it covers the device's part alone."""
     if s.p99_ns is not None and s.in_flight < IN_USE:
         return f"{units.latency(s.p99_ns)} (p99)"
     return mean(s)

@@ -74,7 +74,7 @@ class GroupRates:
 
     @property
     def name(self) -> GroupName:
-        """What runs in it."""
+        """What runs in the group."""
         return group_name(self.path)
 
     @property

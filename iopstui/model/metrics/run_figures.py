@@ -136,7 +136,7 @@ class RunFigures(Totals):
 
     @property
     def has_job(self) -> bool:
-        """Whether fio measured anything in them."""
+        """Whether fio measured anything in these frames."""
         return self.mean(BW) is not None
 
     @property

@@ -382,8 +382,8 @@ def _in_flight_below(upper: DiskRates, lower_disks: Sequence[DiskRates], letter:
 
 
 def _parity_s(array: DiskRates, lower_disks: Sequence[DiskRates]) -> float | None:
-    """Seconds that a request of a parity array spends below it: a write waits for the reads of
-    what it replaces, then for its own writes."""
+    """Seconds that a request of a parity array spends in the disks below: a write waits for the
+    reads of what it replaces, then for its own writes."""
     requests, writes = array.ios_s, array.w_s
     if not requests or writes is None or array.r_s is None:
         return None

@@ -36,7 +36,7 @@ class RunPrinter:
         self._answers = FleetAnswers(planned.merger, started.hosts, started.watching)
 
     def sink(self) -> TotalsSink:
-        """Made with the first second, so nothing is printed if nothing starts."""
+        """The output, made with the first second: if no run starts, nothing is printed."""
         if self._sink is None:
             self._sink = totals_sink(self._kind, self._out, self._err, LABEL)
         return self._sink

@@ -116,7 +116,7 @@ class LessonJobs:
         run_values = dict(self.fill_values(run.knobs))
         values = {**dict(self.original_knobs()), **run_values}
         if "scheduler" in run_values:
-            # the kernel resets these when the scheduler changes; that is part of the change
+            # the kernel resets some tunables when the scheduler changes; that is part of the change
             for name in RESET_BY_SCHEDULER:
                 if name not in run_values:
                     values.pop(name, None)

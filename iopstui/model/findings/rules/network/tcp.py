@@ -89,7 +89,7 @@ def _recent_frames(evidence: Evidence) -> Sequence[Frame]:
 
 
 def _connection_history(connection: Connection, frames: Sequence[Frame]) -> list[Connection]:
-    """The connection in each of the frames; empty if it was not in one."""
+    """The readings of the connection, one for each frame; empty if a frame lacks it."""
     history = [
         reading
         for frame in frames
