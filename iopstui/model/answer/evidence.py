@@ -9,7 +9,9 @@ from iopstui.model.answer.answer import Answer
 from iopstui.model.answer.situation import Situation
 from iopstui.model.answer.who import are_alike, moved_s, who_rows
 
-MAX_LINES = 5
+MAX_LINES, MAX_UPPER = 5, 2
+FEW_IOS = 0.05
+"""Fewer I/Os in flight would be written as 0.0."""
 LITTLE = 10.0
 """A cause counts as excluded if tasks wait for it for at most this percentage of the time."""
 CPU_IDLE = 10.0
@@ -37,11 +39,16 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
             f"latency of single requests: p99 {units.latency(s.p99_ns)} in the device; on average "
             f"{units.milliseconds(s.mean_ms)} with the queue"
         )
+    held = s.machine.in_flight
     for name in s.lower.get(s.disk, ()):
-        rates = [frame.disks[name] for frame in s.frames if name in frame.disks]
-        if rates:
-            held = sum(one.aqu_sz or 0.0 for one in rates) / len(rates)
-            yield f"{name} below it: {units.number(held)} in flight"
+        if name in held:
+            yield f"{name} below it: {units.number(held[name])} in flight"
+    # one of them may have been asked for
+    for name in sorted(s.above, key=lambda one: (-held.get(one, 0.0), one))[:MAX_UPPER]:
+        if held.get(name, 0.0) >= FEW_IOS:
+            node = s.devices[name].dm_name if name in s.devices else None
+            called = f"{name} ({node})" if node else name
+            yield f"{called} above it: {units.number(held[name])} in flight"
     if s.waited_percent is not None:
         hidden = " (those for libaio are not counted)" * (s.waited_percent < 1.0 <= s.in_flight)
         yield f"tasks waited for I/O of any kind {s.waited_percent:.0f} % of the time{hidden}"

@@ -296,6 +296,19 @@ def test_who_reads_from_a_loop_device_is_named_for_the_disk_below_it() -> None:
         assert situation.other_in_flight == 0.0
 
 
+def test_the_evidence_for_a_slow_disk_below_names_the_device_that_was_asked_for() -> None:
+    """A linear volume on a quick disk and a slow one; asked for is the volume."""
+    links = DeviceLinks("dm-0", ("vda", "vdb")), DeviceLinks("vda"), DeviceLinks("vdb")
+    volume = Target(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "vda", "vdb"), links=links)
+    quick = changed(rates(230, 0, 1.1), aqu_sz=0.26, util=20.0)
+    for upper, said in ((HOG, True), (IDLE, False)):
+        seconds = frames([{"dm-0": upper, "vda": quick, "vdb": HOG}] * 5)
+        pair = next(one for one in judge(Seen(volume, seconds, DEVICES)) if one[1].disk == "vdb")
+        name = DEVICES["dm-0"].dm_name
+        assert any(line.startswith(f"dm-0 ({name}) above it: ") for line in evidence(*pair)) is said
+        assert not any(" below it" in line for line in evidence(*pair))
+
+
 def test_who_uses_an_array_does_all_of_its_bytes_though_its_disks_write_each_twice() -> None:
     links = DeviceLinks("md0", ("vda", "vdb"), "raid1"), DeviceLinks("vda"), DeviceLinks("vdb")
     mirror = Target(DEVICE, "/dev/md0", "md0", ("md0", "vda", "vdb"), links=links)
