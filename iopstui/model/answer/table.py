@@ -657,6 +657,7 @@ def busy(s: Situation) -> Answer | None:
         f"{units.size(s.bytes_s)}/s, {words.count(s.in_flight)} in flight{queue}"
         f"{words.usual(s)}{end}",
         UNKNOWN if end else NOTHING, words.who(s),
+        advise("slow", s.disk) if s.may_be_slow and not others else NO_ADVICE,
     )  # fmt: skip
 
 
@@ -691,6 +692,7 @@ def quiet(s: Situation) -> Answer:
         text += MORE_BLOCKED.format(words.names_text(s.blocked)) if s.blocked else ""
     if s.may_be_slow:
         text, stuck = f"{text.partition(';')[0]}{MAY_BE_SLOW}", True
+        step = step or advise("slow", s.disk)
     return Answer(s.disk, "quiet", GOOD, text, UNKNOWN if stuck else NOTHING, who, step)
 
 

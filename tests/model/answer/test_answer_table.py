@@ -1228,6 +1228,7 @@ def test_libaio_is_in_no_pressure_and_a_mean_that_is_long_clears_no_disk() -> No
         answer = first([one] * 5, use(), 0.0)
         assert (answer.rule, answer.verdict) == (rule, UNKNOWN)
         assert answer.text.endswith("; that may be slow for it")
+        assert answer.next == advise("slow", "vda"), "what would tell"
         known = use(boot_ms={"vda": 12.0}, boot_in_flight={"vda": 1.1})
         assert first([one] * 5, known, 0.0).verdict == NOTHING, "as always"
         of_this_load = replace(known, up_s=60.0)
