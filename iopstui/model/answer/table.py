@@ -57,7 +57,7 @@ from iopstui.model.findings.siblings import STRIPED
 from iopstui.model.findings.wait_figures import mean_waits
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import FINAL, PARTIAL, WRONG_LATENCY, Frame
-from iopstui.model.metrics.waits import Waits, wait_parts
+from iopstui.model.metrics.waits import SENT_SHARE, Waits, wait_parts
 
 SILENT_S = 2.0
 ENDED, ENDED_SECONDS = "ended", 3
@@ -92,6 +92,8 @@ SLEEPING_SHARE = 0.2
 BUSY_JOB_PERCENT, VERY_BUSY_JOB_PERCENT, ABOVE_SHARE = 60.0, 75.0, 0.3
 """Percent of a CPU from which on a job's I/Os wait for it noticeably, and for it alone; the part of
 them that must be above the device."""
+SOME_READS = 100
+"""Reads per second from which on it means something that a layer sends none to its disks."""
 SAME_LOAD, MEMBER_FACTOR = 1.25, 4.0
 """Members do as many I/Os if they differ by less than this factor; one that holds this many times
 as many as any other is the slow one."""
@@ -781,7 +783,9 @@ def job(s: Situation) -> Answer:
     largest = sorted(wait_parts(waits), key=lambda part: -part[1])
     places = [f"{name} {ios:.1f}" for name, ios in largest if ios >= FEW_IOS]
     text = f"{', '.join(parts)}; in flight {waits.ios:.1f}{': ' * bool(places)}{', '.join(places)}"
-    if (used := _used_by_job(s, frames[-ENOUGH_SECONDS:], waits)) >= BUSY_JOB_PERCENT:
+    if unsent := _not_sent_below(s, frames[-ENOUGH_SECONDS:]):
+        text, verdict, next_step = text + unsent, NOTHING, advise("never-written")
+    elif (used := _used_by_job(s, frames[-ENOUGH_SECONDS:], waits)) >= BUSY_JOB_PERCENT:
         text += f"; each job uses {used:.0f} % of a CPU, and its I/Os may wait for it"
         next_step = next_step or advise("numjobs")
         # an unseen limit could hardly hold such a job back
@@ -801,6 +805,27 @@ def _holds_itself_back(s: Situation, frames: Sequence[Frame], waits: Waits) -> b
     waited = [cpu_wait_percent(frame) or 0.0 for frame in frames]
     used = waits.ios / s.shape.depth + (fmean(busy) + fmean(waited)) / 100
     return used <= 1 - SLEEPING_SHARE
+
+
+def _not_sent_below(s: Situation, frames: Sequence[Frame]) -> str:
+    """That a layer answers a job's direct reads by itself, as dm-thin does those of blocks it does
+    not have; "" if it sends them to its disks or this is not known."""
+    device, disks = s.devices.get(s.disk), s.lower.get(s.disk, ())
+    # a loop device's reads may be in the page cache
+    if device is None or device.kind != "dm" or not disks:
+        return ""
+    if s.shape.writes or s.shape.direct is not True:
+        return ""
+    seen = [
+        (frame.disks[s.disk].r_s or 0.0, sum(frame.disks[name].r_s or 0.0 for name in disks))
+        for frame in frames if {s.disk, *disks} <= frame.disks.keys()
+    ]  # fmt: skip
+    if not seen or any(read < SOME_READS or sent > SENT_SHARE * read for read, sent in seen):
+        return ""
+    return (
+        f"; {s.disk} sends hardly any to {' and '.join(disks)}: blocks that were never written "
+        "need no read"
+    )
 
 
 def _used_by_job(s: Situation, frames: Sequence[Frame], waits: Waits) -> float:

@@ -1686,3 +1686,28 @@ def test_a_busy_job_on_bfq_is_told_of_both() -> None:
     answer = judge(Seen(ONE, seconds, {"vda": bfq}, shape=JobShape(iodepth=16)))[0][1]
     assert "; each job uses 69 % of a CPU" in answer.text and "scheduler bfq" in answer.text
     assert answer.next == advise("scheduler")
+
+
+@pytest.mark.parametrize(("kind", "sent", "shape", "is_said"), [
+    ("dm", 0, JobShape(direct=True, iodepth=8), True),
+    ("dm", 3700, JobShape(direct=True, iodepth=8), False),
+    # the page cache may have them
+    ("dm", 0, JobShape(direct=False, iodepth=8), False),
+    ("loop", 0, JobShape(direct=True, iodepth=8), False),
+    # writes of blocks that a layer does not have yet reach its disks
+    ("dm", 0, JobShape(direct=True, iodepth=8, writes=True), False),
+])  # fmt: skip
+def test_reads_of_blocks_that_a_thin_volume_does_not_have(
+    kind: str, sent: float, shape: JobShape, is_said: bool
+) -> None:
+    both = {"dm-0": changed(rates(3740, 0, 1.2), aqu_sz=4.4), "vda": rates(sent, 0, 0.3)}
+    waits = Waits(7.9, 0.1, 3.4, {"dm-0": 4.4, "vda": 0.0}, None, None, 0.0)
+    seconds = [replace(one, step=1, fio=fio(3740.0), waits=waits) for one in frames([both] * 5)]
+    vda = DEVICES["vda"]
+    devices = {"dm-0": replace(vda, name="dm-0", kind=kind, slaves=("vda",)), "vda": vda}
+    target = Target(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "vda"),
+                    links=(DeviceLinks("dm-0", ("vda",), kind),))  # fmt: skip
+    answer = judge(Seen(target, seconds, devices, shape=shape))[0][1]
+    end = "; dm-0 sends hardly any to vda: blocks that were never written need no read"
+    assert answer.text.endswith(end) is is_said
+    assert (answer.next == advise("never-written")) is is_said
