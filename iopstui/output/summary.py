@@ -95,6 +95,8 @@ def summary_text(
     if answer is not None and answer.rule != OF_A_SECOND:
         lines += _wrapped(printable(answer.sentence), 0)
     elif answer is not None and answer.next:  # its figures are those of a few seconds
+        if answer.reason:
+            lines += _wrapped(printable(f"At the end: {answer.reason}"), 0)
         lines += _wrapped(f"Next: {answer.next}")
     lines += [_title(summary), _heading(rows)]
     if by_device:

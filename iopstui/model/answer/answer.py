@@ -45,6 +45,12 @@ class Answer:
         return self.rule.startswith(FINDING)
 
     @property
+    def reason(self) -> str:
+        """What an answer says after fio's figures of a second and where its I/Os are in flight."""
+        is_of_second = self.rule == OF_A_SECOND and self.text.startswith("fio does")
+        return "; ".join(self.text.split("; ")[2:]) if is_of_second else ""
+
+    @property
     def of_ended_run(self) -> Answer:
         """This answer in the past tense, for after the end of its run."""
         if self.rule != OF_A_SECOND and not self.repeats_finding:
