@@ -104,9 +104,11 @@ def cpus_text(s: Situation) -> str:
 
 def is_quick(s: Situation) -> bool:
     """Whether latency (p99, too) is short for such a disk and not several times its mean since
-    boot. If the latency without a queue is unknown, only very short ones count."""
+    boot. If the latency without a queue is unknown, only very short ones count; of a disk of
+    unknown kind, what is short for flash."""
     since_boot = s.use.boot_ms.get(s.disk) if s.use is not None else None
-    most = min(SLOW_MS[s.kind], QUEUE_FACTOR * since_boot if since_boot else SLOW_MS[s.kind])
+    short = SLOW_MS["disk" if s.kind == "disk" else "flash"]
+    most = min(short, QUEUE_FACTOR * since_boot if since_boot else short)
     slowest_ms = 0.0 if s.p99_ns is None else s.p99_ns / 1e6
     if s.mean_ms is None or s.mean_ms >= most:
         return False

@@ -421,14 +421,17 @@ def test_quick_writes_are_quick_whoever_waits_for_them() -> None:
 
 
 def test_times_that_are_long_for_this_very_disk_are_not_called_quick() -> None:
-    some = changed(rates(300, 300, 3), aqu_sz=1.8, util=60.0)
-    for boot_ms, begin in ((0.4, "vda is in use: 3.00 ms"), (2.0, "vda is in use and quick: 3.00")):
+    some = changed(rates(300, 300, 1.5), aqu_sz=0.9, util=90.0)
+    for boot_ms, begin in ((0.3, "vda is in use: 1.50 ms"), (2.0, "vda is in use and quick: 1.50")):
         assert first([some] * 5, use(boot_ms={"vda": boot_ms})).text.startswith(begin)
+    virtual = changed(rates(220, 0, 3.75), aqu_sz=0.83, util=83.0)
+    own = use(boot_ms={"vda": 3.7}, boot_in_flight={"vda": 0.9}, up_s=60.0)
+    assert "quick" not in first([virtual] * 5, own).text, "its past is this load"
 
 
 def test_a_queue_is_not_called_quick_where_nobody_knows_the_time_without_it() -> None:
-    some = changed(rates(3000, 3000, 2), aqu_sz=12.0, util=100.0)
-    few = changed(rates(300, 300, 2), aqu_sz=1.2, util=100.0)
+    some = changed(rates(3000, 3000, 1.9), aqu_sz=12.0, util=100.0)
+    few = changed(rates(300, 300, 1.9), aqu_sz=1.2, util=100.0)
     single = {"boot_ms": {"vda": 1.8}, "boot_in_flight": {"vda": 1.1}}
     for load, seen_use, quick in (
         (some, None, False),
@@ -443,7 +446,7 @@ def test_a_queue_is_not_called_quick_where_nobody_knows_the_time_without_it() ->
 
 
 def test_a_disk_whose_slowest_requests_take_long_is_not_called_quick() -> None:
-    some = changed(rates(300, 300, 3), aqu_sz=1.8, util=60.0)
+    some = changed(rates(300, 300, 1.5), aqu_sz=0.9, util=90.0)
     for p99_ns, quick in ((52_000_000, False), (9_000_000, True)):
         usual = use(boot_ms={"vda": 2.0})
         situation = Situation("vda", frames([{"vda": some}] * 5), ("vda",), DEVICES, use=usual)
