@@ -85,9 +85,8 @@ def note_changes(
     monkeypatch.setattr(app, name, noted)
 
 
-@pytest.mark.parametrize("key", OWN)
 async def test_a_dialog_takes_every_printable_key(
-    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # S keeps a picture
     app = lab.make(lab.FakeLaboratory())
@@ -100,19 +99,21 @@ async def test_a_dialog_takes_every_printable_key(
         fake.tick(3)
         await settle(pilot)
         watched = Watched(app, fake)
-        screen = await opened(pilot, key)
-        before = watched.now()
         changes: list[str] = []
         for change in ("push_screen", "pop_screen"):
             note_changes(monkeypatch, app, change, changes)
-        keys = "".join(character for character in PRINTABLE if character not in OWN[key] + "?S")
-        await type_at_once(pilot, keys)
-        assert app.screen is screen and changes == [], "a key closed it, or opened another one"
-        assert watched.now() == before
-        for _ in range(2 if key in FILTERED else 1):
-            await pilot.press("escape")
-        await wait_until(pilot, lambda: app.screen is not screen)
-        assert isinstance(app.screen, Dashboard) and watched.now() == before
+        for key, own in OWN.items():
+            screen = await opened(pilot, key)
+            before = watched.now()
+            changes.clear()
+            await type_at_once(pilot, "".join(c for c in PRINTABLE if c not in own + "?S"))
+            assert app.screen is screen, f"{key}: a key closed it"
+            assert changes == [], f"{key}: a key opened another one"
+            assert watched.now() == before, key
+            for _ in range(2 if key in FILTERED else 1):
+                await pilot.press("escape")
+            await wait_until(pilot, lambda screen=screen: app.screen is not screen)  # type: ignore[misc]
+            assert isinstance(app.screen, Dashboard) and watched.now() == before, key
 
 
 async def test_the_dashboard_updates_under_a_dialog() -> None:

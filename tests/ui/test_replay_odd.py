@@ -28,7 +28,7 @@ from iopstui.ui.replay import ReplayApp, run_replay
 
 pytestmark = pytest.mark.paints
 
-COUNTS = (0, 1 << 32, (1 << 53) + 1, (1 << 63) - 1, (1 << 64) - 1)
+COUNTS = (0, (1 << 53) + 1, (1 << 64) - 1)
 NO_COUNTS: tuple[Any, ...] = (0.5, 1e30, 1 << 64, 10**400, None, "1", True)
 
 
