@@ -39,16 +39,7 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
             f"latency of single requests: p99 {units.latency(s.p99_ns)} in the device; on average "
             f"{units.milliseconds(s.mean_ms)} with the queue"
         )
-    held = s.machine.in_flight
-    for name in s.lower.get(s.disk, ()):
-        if name in held:
-            yield f"{name} below it: {units.number(held[name])} in flight"
-    # one of them may have been asked for
-    for name in sorted(s.above, key=lambda one: (-held.get(one, 0.0), one))[:MAX_UPPER]:
-        if held.get(name, 0.0) >= FEW_IOS:
-            node = s.devices[name].dm_name if name in s.devices else None
-            called = f"{name} ({node})" if node else name
-            yield f"{called} above it: {units.number(held[name])} in flight"
+    yield from _layers(s)
     if s.waited_percent is not None:
         hidden = " (those for libaio are not counted)" * (s.waited_percent < 1.0 <= s.in_flight)
         yield f"tasks waited for I/O of any kind {s.waited_percent:.0f} % of the time{hidden}"
@@ -69,6 +60,20 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
             f"{s.disk} since boot: {units.milliseconds(usual)} a request on average "
             f"({units.duration(60 * (up_s // 60))})"
         )
+
+
+def _layers(s: Situation) -> Iterator[str]:
+    """The I/Os in flight in the devices below it and in those above, of which one may have been
+    asked for."""
+    held = s.machine.in_flight
+    for name in s.lower.get(s.disk, ()):
+        if name in held:
+            yield f"{name} below it: {units.number(held[name])} in flight"
+    for name in sorted(s.above, key=lambda one: (-held.get(one, 0.0), one))[:MAX_UPPER]:
+        if held.get(name, 0.0) >= FEW_IOS:
+            node = s.devices[name].dm_name if name in s.devices else None
+            called = f"{name} ({node})" if node else name
+            yield f"{called} above it: {units.number(held[name])} in flight"
 
 
 def _in_other_seconds(s: Situation) -> str:
