@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 from iopstui import format as units
 from iopstui.model.answer.answer import Answer
-from iopstui.model.answer.situation import Situation
+from iopstui.model.answer.situation import FEW_IOS, Situation
 from iopstui.model.answer.who import are_alike, moved_s, who_rows
 
 MAX_LINES, MAX_UPPER = 5, 2
-FEW_IOS = 0.05
-"""Fewer I/Os in flight would be written as 0.0."""
 LITTLE = 10.0
 """A cause counts as excluded if tasks wait for it for at most this percentage of the time."""
 CPU_IDLE = 10.0
@@ -92,7 +90,7 @@ def excluded(s: Situation, answer: Answer) -> list[str]:
     logged, span_s = s.conditions.logged, s.frames[-1].t - s.frames[0].t if s.frames else 0.0
     if logged is not None and span_s >= LOG_S and not any(name in s.below for name in logged):
         causes.append("new errors in the kernel's log")
-    looked = s.use is not None and s.use.limits_readable and not s.use.outer_groups
+    looked = s.use is not None and s.use.sees_all_limits
     looked = looked and not s.has_iocost and answer.rule not in ("above", "iocost")
     if looked and s.use is not None and not s.use.limits and not s.use.near_limits:
         causes.append("I/O limits of cgroups")

@@ -134,6 +134,11 @@ class ProcessWaits:
         return most if most is not None and most.for_disk >= WAITS_PERCENT else None
 
     @property
+    def waiting(self) -> ProcessWaits | None:
+        """The process itself if it waits for a disk and that matters, else its child that does."""
+        return self if self.for_disk >= WAITS_PERCENT else self.child
+
+    @property
     def unclear_child(self) -> ProcessWaits | None:
         """A child of which nobody can tell whether it waits for a disk, as one can of its
         parent."""
@@ -198,8 +203,7 @@ def process_verdict(waits: ProcessWaits, of_disks: str) -> str:
     for a CPU than for a disk waits for the CPU, unless I/Os wait for the disk."""
     if not waits.state:
         return UNKNOWN
-    if waits.for_disk >= WAITS_PERCENT or waits.child is not None:
-        waiting = waits if waits.for_disk >= WAITS_PERCENT else waits.child or waits
+    if (waiting := waits.waiting) is not None:
         return WAITS if (waiting.ready or 0.0) <= waiting.for_disk else of_disks
     some = max(waits.for_disk, waits.in_unknown) >= MIN_PERCENT and of_disks == WAITS
     child = waits.percents.get(CHILD, 0.0) >= MIN_PERCENT and of_disks != NOTHING
@@ -253,7 +257,7 @@ def _had_no_request(pairs: Sequence[tuple[Situation, Answer]]) -> bool:
     from before that moment until after it does not wait for one."""
     return all(
         s.all_were_empty and not _may_hold_back(s, answer)
-        and s.use is not None and s.use.limits_readable and not s.use.outer_groups
+        and s.use is not None and s.use.sees_all_limits
         for s, answer in pairs
     )  # fmt: skip
 

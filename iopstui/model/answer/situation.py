@@ -79,6 +79,8 @@ says: a load in step with the kernel's tick (fio's rate_iops=3000) showed 0.2 % 
 MIN_IOS_S = 1.0
 WAITED_PERCENT = 10.0
 """Tasks that wait for this percentage of the time (PSI) wait for something that matters."""
+FEW_IOS = 0.05
+"""Fewer requests in flight on average are not told."""
 HARDLY_USED = 0.1
 """Requests in flight on average."""
 MEMORY_PERCENT, SWAPPED_PAGES_S = 10.0, 50.0

@@ -26,6 +26,7 @@ from iopstui.model.answer.situation import (
     BUSY_UTIL,
     DEEP_QUEUE,
     ENOUGH_SECONDS,
+    FEW_IOS,
     FEW_SECONDS,
     HARDLY_USED,
     MEMORY_PERCENT,
@@ -97,8 +98,6 @@ SOME_READS = 100
 SAME_LOAD, MEMBER_FACTOR = 1.25, 4.0
 """Members do as many I/Os if they differ by less than this factor; one that holds this many times
 as many as any other is the slow one."""
-FEW_IOS = 0.05
-"""Fewer I/Os in flight would be written as 0.0."""
 LONG_SAMPLE_S = 3.0
 """A sample that is longer is not called a second."""
 
@@ -729,8 +728,7 @@ def _job_rank(s: Situation, found: Finding) -> int:
 def slow_stripe(s: Situation) -> Answer | None:
     """The job waits for the member of a striped array that holds most of its I/Os though each
     member does as many: the array is as fast as this one."""
-    frames = [frame for frame in s.frames if frame.fio and not frame.flags & {PARTIAL, FINAL}]
-    waits = mean_waits(frames[-ENOUGH_SECONDS:])
+    waits = mean_waits(_whole_seconds(s)[-ENOUGH_SECONDS:])
     if waits is None or not waits.layers:
         return None
     name = max(waits.layers, key=lambda layer: waits.layers[layer])
@@ -753,11 +751,16 @@ def slow_stripe(s: Situation) -> Answer | None:
     return None
 
 
+def _whole_seconds(s: Situation) -> list[Frame]:
+    """Those of the run. Its first and last second are parts of one, which fio and the kernel divide
+    differently."""
+    return [frame for frame in s.frames
+            if frame.fio is not None and not frame.flags & {PARTIAL, FINAL}]  # fmt: skip
+
+
 def job(s: Situation) -> Answer:
     """The figures of fio and the disk, for a run without findings."""
-    # a run's first and last second are parts of one, which fio and the kernel divide differently
-    frames = [frame for frame in s.frames if frame.fio is not None]
-    frames = [frame for frame in frames if not frame.flags & {PARTIAL, FINAL}] or frames[-1:]
+    frames = _whole_seconds(s) or [frame for frame in s.frames if frame.fio is not None][-1:]
     fio = frames[-1].fio if frames else None
     total = fio.total if fio is not None else None
     if fio is None or total is None or total.iops is None:

@@ -143,6 +143,11 @@ class DiskUse:
     """The share of the readings at which a device-mapper device let nothing pass, by device."""
 
     @property
+    def sees_all_limits(self) -> bool:
+        """Whether no limit of I/O can be hidden."""
+        return self.limits_readable and not self.outer_groups
+
+    @property
     def hidden_text(self) -> str:
         """ "3 processes", "all processes"."""
         return "all processes" if self.hidden == ALL_HIDDEN else counted(

@@ -115,7 +115,7 @@ def _details(report: Report) -> dict[str, list[str]]:
     hidden = []
     unread = False
     if waits is not None:
-        waiting = waits if waits.for_disk >= WAITS_PERCENT else waits.child or waits
+        waiting = waits.waiting or waits
         if waiting.places:
             lines.append(f"seen waiting in: {', '.join(waiting.places)}")
         unread = not waits.readable and not waits.kernel and waits.state != "Z"
