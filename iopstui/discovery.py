@@ -2,14 +2,14 @@
 
 A feature is a folder of ``iopstui/features``. It may import the core, and no other feature; the
 core imports none, and works without any of them. The names of a feature's files say what it
-provides. Those in its folder ``commands`` are commands; those in ``extends`` add options to the
-command of their name, and may take it over. The others are: ``job_source``, an option of `iopstui
-run` that makes its job; ``session_sink``, options by which others can read what is measured;
-``who_page``, a page on who uses a disk; ``doctor_check``, a check of the machine;
-``recording_directory``, directories that are recorded to; ``hour_baseline``, what is usual at this
-hour; ``screen_part``, keys of the live screen; ``completion``, values that Tab completes;
-``config_keys``, keys of the configuration; ``screen_help``, sections of the help;
-``json_documents``, schemas; ``report_source``, reports on files of its own."""
+provides. command_NAME is a command; extend_NAME adds options to the command of that name, and may
+take it over. The others are: ``job_source``, an option of `iopstui run` that makes its job;
+``session_sink``, options by which others can read what is measured; ``who_page``, a page on who
+uses a disk; ``doctor_check``, a check of the machine; ``recording_directory``, directories that
+are recorded to; ``hour_baseline``, what is usual at this hour; ``screen_part``, keys of the live
+screen; ``completion``, values that Tab completes; ``config_keys``, keys of the configuration;
+``screen_help``, sections of the help; ``json_documents``, schemas; ``report_source``, reports on
+files of its own."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from importlib import import_module
 from types import ModuleType
 
 PACKAGE = "iopstui.features"
-COMMANDS = "commands"
-EXTENDS = "extends"
+COMMAND = "command_"
+EXTEND = "extend_"
 
 
 def feature_modules(name: str) -> Iterator[ModuleType]:
@@ -35,23 +35,17 @@ def command_modules() -> dict[str, str]:
     """The modules of the features' commands, by the name of the command. None is imported."""
     found = {}
     for folder in _folders():
-        place = os.path.join(_place(), folder, COMMANDS)
-        for file in os.listdir(place) if os.path.isdir(place) else ():
-            name, suffix = os.path.splitext(file)
-            if suffix == ".py" and name != "__init__":
-                found[name] = f"{PACKAGE}.{folder}.{COMMANDS}.{name}"
+        for file in os.listdir(os.path.join(_place(), folder)):
+            if file.startswith(COMMAND) and file.endswith(".py"):
+                module = file.removesuffix(".py")
+                found[module.removeprefix(COMMAND)] = f"{PACKAGE}.{folder}.{module}"
     return found
 
 
 def extensions(command: str) -> list[ModuleType]:
     """What features add to a command: modules with ``add_arguments(parser)`` and
     ``run(arguments)``, which returns the exit code, or None to let the command go on."""
-    name = command.replace("-", "_")
-    return [
-        import_module(f"{PACKAGE}.{folder}.{EXTENDS}.{name}")
-        for folder in _folders()
-        if os.path.exists(os.path.join(_place(), folder, EXTENDS, f"{name}.py"))
-    ]
+    return [*feature_modules(EXTEND + command.replace("-", "_"))]
 
 
 def _place() -> str:

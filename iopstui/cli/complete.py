@@ -110,7 +110,7 @@ def _matching(current: str, candidates: Iterable[Candidate]) -> list[Candidate]:
 def devices() -> Iterator[Candidate]:
     """The machine's block devices that have a size."""
     from iopstui.linux.devices.sysfs import read_devices
-    from iopstui.linux.roots import Roots
+    from iopstui.linux.kernel_files import Roots
 
     for device in read_devices(Roots()).values():
         if device.size and not device.hidden:
@@ -127,7 +127,7 @@ def jobs() -> Iterator[Candidate]:
 
 def volumes() -> Iterator[Candidate]:
     """Classes of volumes, shipped ones and the user's."""
-    from iopstui.catalog.library import read_catalog
+    from iopstui.catalog import read_catalog
 
     for volume in read_catalog().classes.values():
         yield Candidate(volume.id, volume.title)
@@ -135,7 +135,7 @@ def volumes() -> Iterator[Candidate]:
 
 def instances() -> Iterator[Candidate]:
     """Instance sizes."""
-    from iopstui.catalog.library import read_catalog
+    from iopstui.catalog import read_catalog
 
     for instance in read_catalog().instances.values():
         yield Candidate(instance.id, "instance size")
@@ -143,9 +143,9 @@ def instances() -> Iterator[Candidate]:
 
 def fields() -> Iterator[Candidate]:
     """The figures of a run for which there can be an expectation."""
+    from iopstui.model.figures.figure import ANY
     from iopstui.model.metrics.fields import FIELDS
     from iopstui.model.metrics.figures import is_measurable
-    from iopstui.model.metrics.paths import ANY
 
     for field in FIELDS:
         if ANY not in field.path and is_measurable(field.path):
@@ -166,8 +166,7 @@ def tunables() -> Iterator[Candidate]:
 def fio_options() -> Iterator[Candidate]:
     """Options of the installed fio, or common ones without it."""
     from iopstui.cli.parser import FIO_OPTIONS
-    from iopstui.fio.inspect import find_fio
-    from iopstui.fio.options import read_fio_options
+    from iopstui.fio.inspect import find_fio, read_fio_options
 
     options: Mapping[str, str] = {}
     with contextlib.suppress(IopstuiError):

@@ -79,7 +79,7 @@ def _job(text: str) -> str:
 
 
 def _size(text: str) -> str:
-    from iopstui.model.fio.sizes import size_bytes
+    from iopstui.model.sizes import size_bytes
 
     if not size_bytes(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 512m or 4g")

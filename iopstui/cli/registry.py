@@ -1,4 +1,4 @@
-"""The list of commands: the files of cli/commands, and of the features' folders of that name.
+"""The list of commands: the files of cli/commands, and command_NAME of the features.
 
 A command has the name of its file, with - in place of _."""
 

@@ -48,7 +48,7 @@ def require_terminal(
 def require_for_screen(arguments: argparse.Namespace) -> None:
     """Raises Missing if a package that the screen needs is not installed. Choices on the screen are
     kept in the configuration file."""
-    from iopstui.linux.process.packages import SCREEN_PACKAGES, require_packages
+    from iopstui.linux.process.programs import SCREEN_PACKAGES, require_packages
 
     require_packages(*SCREEN_PACKAGES)
     from iopstui.cli.config import remember

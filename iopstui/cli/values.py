@@ -137,7 +137,7 @@ def rotation(text: str) -> int:
 
 def budget(text: str) -> int:
     """A number of bytes."""
-    from iopstui.model.fio.sizes import size_bytes
+    from iopstui.model.sizes import size_bytes
 
     size = size_bytes(text)
     if not size:
@@ -173,7 +173,7 @@ def nice_value(text: str) -> int:
 
 def cpus(text: str) -> tuple[int, ...]:
     """CPU numbers; an empty set for "all"."""
-    from iopstui.linux.sysattr import parse_cpu_list
+    from iopstui.linux.kernel_files import parse_cpu_list
 
     numbers = parse_cpu_list(text)
     if text != "all" and (not numbers or not set(text) <= set("0123456789,-")):
@@ -211,7 +211,7 @@ def responsive_path(text: str) -> str:
     if "/" in text and "\0" not in text:
         from pathlib import Path
 
-        from iopstui.linux.roots import Roots
+        from iopstui.linux.kernel_files import Roots
         from iopstui.linux.shares import require_answer
 
         require_answer(Path.cwd() / text, Roots())

@@ -12,7 +12,7 @@ from iopstui.experiment.progress import ProgressFile
 from iopstui.experiment.runner import ExperimentRunner
 from iopstui.experiment.setup import ExperimentSetup, form_lines, preview_setup, resume_text
 from iopstui.fio.inspect import find_fio
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan
 from iopstui.model.experiment.run_request import RunRequest

@@ -15,8 +15,8 @@ from iopstui.experiment.runner import common_scratch_bytes, point_job_text
 from iopstui.fio.inspect import Fio, SectionFiles
 from iopstui.fio.job_text import describe_job
 from iopstui.fio.library import find_job
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.private import private_directory, remove, write_text
-from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target

@@ -47,8 +47,8 @@ from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.experiment.verdict import Check, Verdict
 from iopstui.model.findings.evidence import SYNCHRONOUS
 from iopstui.model.fio import jobfile
-from iopstui.model.means import median
-from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
+from iopstui.model.rates import median
+from iopstui.preflight.staging import LentScratch, SharedScratch
 from iopstui.safety.scratch import DEFAULT_BYTES, files_of, usable_bytes_for_all
 from iopstui.session.live import LiveSession
 from iopstui.session.run_loop import RunLoop, Sink

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.experiment.expectations import parse_expectations, plan_sections
+from iopstui.experiment.baseline import parse_expectations, plan_sections
 from iopstui.experiment.preview import Preview, preview_plan, representative_points
 from iopstui.experiment.progress import ProgressFile, default_path
 from iopstui.experiment.runner import OVERHEAD_S, point_job_text, point_request
@@ -23,10 +23,11 @@ from iopstui.fio.write_bound import max_written_bytes
 from iopstui.format import counted, duration, size
 from iopstui.linux.devices.identity import target_identity
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
+from iopstui.model.experiment.comparison import planned_sensitivity
 from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.plan import (
     Plan,
@@ -36,14 +37,13 @@ from iopstui.model.experiment.plan import (
     with_unvaried_tunables,
 )
 from iopstui.model.experiment.run_request import RunRequest
-from iopstui.model.experiment.sensitivity import planned_sensitivity
 from iopstui.model.fio import jobfile
 from iopstui.preflight.targets import choose_common_targets, target_named_by_job
 from iopstui.recording.writer import check_creatable, next_free_path
 from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.session.fio.write_budget import max_writes_text, short_budget_text
 from iopstui.session.live import LiveSession
-from iopstui.session.viewer import NOBODY
+from iopstui.session.tick.context import NOBODY
 from iopstui.text import printable
 
 MAX_LISTED_STEPS = 40

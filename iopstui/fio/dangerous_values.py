@@ -9,8 +9,8 @@ from iopstui.errors import UsageError
 from iopstui.fio.job_text import count_of, expand_variables, largest_block
 from iopstui.format import size
 from iopstui.model.fio.jobfile import Section
-from iopstui.model.fio.ramp import duration_s
-from iopstui.model.fio.sizes import size_bytes
+from iopstui.model.fio.rows import duration_s
+from iopstui.model.sizes import size_bytes
 from iopstui.text import printable
 
 SECONDS_OPTIONS = ("runtime", "timeout", "ramp_time", "startdelay", "start_delay")

@@ -15,9 +15,9 @@ from types import ModuleType
 
 from iopstui.fio import fence_exec
 from iopstui.fio.fence_exec import LANDLOCK, NAMESPACE, NONE
+from iopstui.linux.kernel_files import list_names
 from iopstui.linux.process.private import write
 from iopstui.linux.process.programs import which
-from iopstui.linux.sysattr import list_names
 
 __all__ = ["LANDLOCK", "NAMESPACE", "NONE", "Fence", "Grant", "fence_kind", "fenced_command",
            "grant", "isolated_command", "start_fenced"]  # fmt: skip

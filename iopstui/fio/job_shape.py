@@ -9,13 +9,13 @@ from typing import TypeVar
 
 from iopstui.errors import UsageError
 from iopstui.fio.job_text import expand_variables
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.machine.topology import online_cpus
-from iopstui.linux.roots import Roots
 from iopstui.model.findings.evidence import SYNCHRONOUS, JobShape
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import PASSTHROUGH, effective_sections
 from iopstui.model.fio.rows import flag
-from iopstui.model.fio.sizes import size_bytes
+from iopstui.model.sizes import size_bytes
 from iopstui.text import printable
 
 # latency_target has fio choose the depth itself

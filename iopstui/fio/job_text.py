@@ -15,7 +15,7 @@ from iopstui.fio.inspect import JobFacts
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.fio.rows import flag
-from iopstui.model.fio.sizes import size_bytes
+from iopstui.model.sizes import size_bytes
 from iopstui.text import printable
 
 MAX_JOB_FILE = 1 << 20

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.errors import Refused, UsageError
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.machine.load import read_available
 from iopstui.linux.process.private import private_directory, remove
-from iopstui.linux.roots import Roots
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import FILE_LOGS, PREFIX_LOGS
 from iopstui.model.fio.log_lines import log_name

@@ -23,11 +23,11 @@ from pathlib import Path
 from iopstui.errors import Missing
 from iopstui.fio import guard as fio_guard
 from iopstui.fio.fence import Fence, isolated_command, write_specification
+from iopstui.linux.kernel_files import read_bytes
 from iopstui.linux.process import private as private_files
 from iopstui.linux.process.limits import hint_for_limit
 from iopstui.linux.process.private import abandoned_directories, private_directory
 from iopstui.linux.process.processes import cpu_s, start_time
-from iopstui.linux.sysattr import read_bytes
 
 __all__ = ["FioProcess", "GuardMessage", "abandoned_directories", "private_directory"]
 

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from iopstui.errors import UsageError
 from iopstui.linux.devices.usage.mounts import MountEntry, read_own_mounts
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.text import printable
 
 # Check whether a path's file system answers, with a time limit, before anything else accesses it.

@@ -371,7 +371,7 @@ class ProbeSample:
 
 @dataclass(frozen=True, slots=True)
 class DriveReading:
-    """An NVMe drive's own counters as it reports them (linux/nvme/pages.py), by name: ``counts`` as
+    """An NVMe drive's own counters as it reports them (linux/nvme/admin.py), by name: ``counts`` as
     they were read last, ``began`` as they were at the beginning of the run (before any run, of the
     session). ``problem`` is a sentence on why the drive did not report more ("": it did); then
     perhaps only the temperature is known. ``devices`` are the disks of this drive in the target's

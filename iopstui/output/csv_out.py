@@ -11,11 +11,11 @@ from itertools import groupby
 from typing import Any, TextIO
 
 from iopstui.events import Event, FrameReady, Mark, StepStarted, TunableChanged
+from iopstui.model.figures.figure import ANY, DEVICE, TOTAL, WAIT
 from iopstui.model.metrics.fields import FIELDS
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import FIGURES as DRIVE_FIGURES
 from iopstui.model.metrics.nvme import NVME
-from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL, WAIT
 from iopstui.model.metrics.run_history import options_of_run
 from iopstui.model.samples import READ, TRIM, WRITE
 from iopstui.model.sources import BY_NAME

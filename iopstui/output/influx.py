@@ -20,10 +20,10 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.model.block.target import Target
+from iopstui.model.figures.figure import DEVICE, TOTAL
 from iopstui.model.metrics.aws import SOURCE as AWS
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import DIAG, DRIVES, NVME
-from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.shares import NFS, SMB
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sources import BY_NAME

@@ -16,10 +16,9 @@ from typing import Any, TextIO
 from iopstui import __version__
 from iopstui.events import Event, FrameReady
 from iopstui.model.block.target import Target
-from iopstui.model.figures.figure import as_object
+from iopstui.model.figures.figure import SCHEMA, as_object
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.frame_figures import FRAME
-from iopstui.model.metrics.paths import SCHEMA
 
 DECIMALS = 6
 Object = dict[str, Any]

@@ -32,7 +32,7 @@ from iopstui.model.answer.answer import CRITICAL, GOOD, WARNING, Answer
 from iopstui.model.block.target import Target
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.figures.figure import Totals
-from iopstui.model.findings.headlines import headline_of, severity_of
+from iopstui.model.findings.finding import headline_of, severity_of
 from iopstui.model.fio.interval import BW, IOPS
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.frame import Frame

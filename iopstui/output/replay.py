@@ -19,7 +19,7 @@ from iopstui.events import (
     TunableChanged,
 )
 from iopstui.format import print_line
-from iopstui.model.metrics.mark_intervals import MarkIntervals
+from iopstui.model.metrics.run_figures import MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory
 from iopstui.output.experiment.sink import ExperimentSink
 from iopstui.output.experiment.sinks import experiment_sink

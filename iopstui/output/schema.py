@@ -24,9 +24,8 @@ from iopstui.linux.nvme.topology import DriveFacts, NamespaceTopology
 from iopstui.model.block.device import BlockDevice, Hctx
 from iopstui.model.experiment.host_sweep import OF_HOSTS, HostPoint
 from iopstui.model.experiment.point import Point
-from iopstui.model.figures.figure import BY_KEY, IN_LIST, Figure, Rows
+from iopstui.model.figures.figure import BY_KEY, IN_LIST, SCHEMA, Figure, Rows
 from iopstui.model.metrics.frame_figures import EVENT
-from iopstui.model.metrics.paths import SCHEMA
 from iopstui.output.pages.nvme import PATH
 
 # A document with all schemas: at the top that of a JSON line, in ``$defs`` those of each kind of

@@ -20,10 +20,10 @@ from iopstui.format import (
     size,
 )
 from iopstui.model.answer.answer import OF_A_SECOND, Answer
-from iopstui.model.figures.latency import RANKS, SHOWN
-from iopstui.model.metrics.energy import RunEnergy
+from iopstui.model.figures.figure import RANKS, SHOWN
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
+from iopstui.model.metrics.run_figures import RunEnergy
 from iopstui.model.metrics.shares import OperationRates, RunShare
 from iopstui.model.metrics.slow.common_properties import common_properties
 from iopstui.model.metrics.slow.slow_requests import (

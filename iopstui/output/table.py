@@ -16,14 +16,13 @@ from iopstui.events import AnswerGiven, Event, FrameReady, Notice, StepFinished,
 from iopstui.model.answer.answer import Answer
 from iopstui.model.block.target import Layer, Target
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.figures.latency import RANKS, SHOWN
+from iopstui.model.figures.figure import RANKS, SHOWN
 from iopstui.model.fio.interval import BW, DirectionInterval
 from iopstui.model.metrics import frame as flags
-from iopstui.model.metrics.energy import RunEnergy
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
-from iopstui.model.metrics.run_figures import RunFigures
+from iopstui.model.metrics.run_figures import RunEnergy, RunFigures
 from iopstui.model.metrics.shares import OperationRates, RunShare, Share
 from iopstui.model.metrics.slow.slow_requests import SlowestTotal
 from iopstui.model.metrics.summary import FramesTotal

@@ -9,9 +9,9 @@ from typing import TextIO
 from iopstui import format as units
 from iopstui.events import Event, FrameReady
 from iopstui.model.block.target import Layer, Target
-from iopstui.model.cgroups.rates import USE
+from iopstui.model.cgroups import USE
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.figures.latency import RANKS
+from iopstui.model.figures.figure import RANKS
 from iopstui.model.metrics.frame import PARTIAL, Frame
 from iopstui.model.metrics.probe import RequestStats
 from iopstui.model.metrics.shares import NFS_PROTOCOL, SMB_PROTOCOL, OperationRates

@@ -23,10 +23,10 @@ from iopstui.linux.counters.procfs import parse_diskstats, parse_softirqs_block
 from iopstui.linux.counters.smb_stats import why_incomplete
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.usage.mounts import read_own_mounts
+from iopstui.linux.kernel_files import Roots, list_names, read_bytes, read_text
 from iopstui.linux.probe.bpf import why_no_probe
 from iopstui.linux.probe.bpf_probe import ProbeUnusable, loadable_parts
-from iopstui.linux.process.rights import PERMISSION_ERRNOS, how_to_open, open_error
-from iopstui.linux.roots import Roots
+from iopstui.linux.process.limits import PERMISSION_ERRNOS, how_to_open, open_error
 from iopstui.linux.shares import (
     ANSWER_TIMEOUT_S,
     find_hung_mount,
@@ -35,7 +35,6 @@ from iopstui.linux.shares import (
     is_network_mount,
     mount_text,
 )
-from iopstui.linux.sysattr import list_names, read_bytes, read_text
 from iopstui.model.block.target import SMB
 from iopstui.model.metrics.probe import PARTS, REFUSED
 from iopstui.safety.leftovers import clean_up

@@ -15,14 +15,18 @@ from iopstui.fio.job_text import (
     largest_block,
     uses_direct_io,
 )
-from iopstui.fio.layout import layout_text
 from iopstui.fio.logs import FioLogs
+from iopstui.fio.write_bound import layout_text
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
-from iopstui.preflight.loaded_request import LoadedRequest, group_reporting, refuse_unfenced
-from iopstui.preflight.prepared_job import PreparedJob
+from iopstui.preflight.prepared_job import (
+    LoadedRequest,
+    PreparedJob,
+    group_reporting,
+    refuse_unfenced,
+)
 from iopstui.safety.scratch import (
     Scratch,
     bytes_by_file,

@@ -18,21 +18,24 @@ from iopstui.fio.job_text import (
     join_paths,
     largest_block,
 )
-from iopstui.fio.layout import layout_text
 from iopstui.fio.logs import FioLogs
-from iopstui.fio.write_bound import layout_bytes
+from iopstui.fio.write_bound import layout_bytes, layout_text
 from iopstui.format import size as size_text
-from iopstui.linux.devices.nvme_generic import generic_of
-from iopstui.linux.roots import Roots
+from iopstui.linux.devices.aliases import generic_of
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target, TargetPart, TargetPath
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import PASSTHROUGH
-from iopstui.model.fio.sizes import fixed_block_sizes, part_bytes, size_bytes
+from iopstui.model.sizes import fixed_block_sizes, part_bytes, size_bytes
 from iopstui.model.sizes import size_text as block_text
-from iopstui.preflight.loaded_request import LoadedRequest, group_reporting, refuse_unfenced
-from iopstui.preflight.prepared_job import PreparedJob
+from iopstui.preflight.prepared_job import (
+    LoadedRequest,
+    PreparedJob,
+    group_reporting,
+    refuse_unfenced,
+)
 from iopstui.preflight.staging import Staging
 from iopstui.safety import scratch
 from iopstui.safety.write_guard import CheckedJob, WriteGuard

@@ -11,9 +11,9 @@ from iopstui.fio.dangerous_values import refuse_dangerous_values
 from iopstui.fio.inspect import Fio, cancel_flag, cancel_when
 from iopstui.fio.job_text import common_options, count_of, named_paths, read_job, sets_filename
 from iopstui.fio.library import find_job, is_shipped
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.machine.load import read_memory
-from iopstui.linux.process.affinity import initial_cpus
-from iopstui.linux.roots import Roots
+from iopstui.linux.own_threads import initial_cpus
 from iopstui.linux.shares import call_with_timeout
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
@@ -23,10 +23,9 @@ from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio import jobfile
 from iopstui.preflight.in_directories import prepare_in_directories
 from iopstui.preflight.in_place import check_part, passthrough_options, prepare_in_place
-from iopstui.preflight.loaded_request import LoadedRequest
-from iopstui.preflight.prepared_job import PreparedJob
-from iopstui.preflight.shared_scratch import LentScratch
-from iopstui.safety.active_run import ActiveRun
+from iopstui.preflight.prepared_job import LoadedRequest, PreparedJob
+from iopstui.preflight.staging import LentScratch
+from iopstui.safety.locks import ActiveRun
 
 
 def prepare(

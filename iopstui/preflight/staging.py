@@ -1,27 +1,34 @@
-"""Create new files of a job next to their final paths, and move them there when complete.
+"""New files of a job beside their final paths, and scratch directories for several runs.
 
 fio removes a file before it recreates it, and creates what it does not find. So it never gets the
 right to create anything in a directory that has other people's files. It works in a directory of
 iopstui's inside that one, on the same file system, in which every name of the job is either still
 free or a symbolic link to the existing file. The files that fio created are then moved to their
-final names, which must still be free."""
+final names, which must still be free.
+
+During a run fio's guard removes the directory if iopstui is killed. Between two runs fio has no
+guard, so ``SharedScratch`` starts its own guard for the whole time."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
 import stat
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
+from iopstui.fio import guard as fio_guard
+from iopstui.fio.fence import isolated_command
 from iopstui.fio.inspect import SectionFiles
 from iopstui.fio.job_text import join_paths, split_paths
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.model.fio import jobfile
-from iopstui.safety.scratch import Scratch, make_scratch
+from iopstui.safety.scratch import Scratch, make_scratch, make_scratches
 from iopstui.text import printable
 
 _RENAME_NOREPLACE = 1
@@ -257,3 +264,49 @@ def _is_special(path: str) -> bool:
 def _directories(options: Mapping[str, str]) -> list[str]:
     """The values of directory=; the current directory if it is not set."""
     return split_paths(options.get("directory", "")) or ["."]
+
+
+@dataclass(frozen=True, slots=True)
+class LentScratch:
+    """A scratch directory whose files a run uses again, and whose owner removes it. ``max_bytes``
+    limits each file for which the job gives no size, so that a point with more jobs has files of
+    the same size."""
+
+    scratch: Scratch
+    max_bytes: int | None = None
+
+
+class SharedScratch:
+    """Creates the directory, or one in each of several; ``close`` removes them."""
+
+    def __init__(self, directories: Sequence[Path]) -> None:
+        self._private = private_directory()
+        try:
+            self.scratch: Scratch = make_scratches(directories)
+        except BaseException:
+            remove(self._private)
+            raise
+        self._guard: subprocess.Popen[bytes] | None = None
+        guard = isolated_command(fio_guard)
+        places = [str(self._private), "-", *map(str, self.scratch.paths)]
+        # without it, what a SIGKILL leaves would stay until the next start of iopstui
+        with contextlib.suppress(OSError):
+            self._guard = subprocess.Popen(
+                [*guard, *places, "--", "sleep", "infinity"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def close(self) -> None:
+        """Remove the directory, because no run uses it any more."""
+        self.scratch.close()
+        if self._guard is not None and self._guard.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._guard.stdin.write(b"kill\n")
+                self._guard.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._guard.wait(timeout=5)
+            self._guard = None
+        remove(self._private)

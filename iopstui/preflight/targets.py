@@ -12,8 +12,8 @@ from iopstui.fio.inspect import find_fio
 from iopstui.fio.job_text import absolute_files, named_paths, read_job, sets_filename
 from iopstui.fio.library import find_job, is_shipped
 from iopstui.linux.devices.target import MixedKinds, NoSuchFile, resolve_target, resolve_targets
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.private import private_directory, remove
-from iopstui.linux.roots import Roots
 from iopstui.linux.shares import require_answer
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target, combine_targets
@@ -82,7 +82,7 @@ def choose_watch_target(
     """The target from all TARGETs; if there are none, all disks that do something. Raises
     UsageError, also for a path that is on no block device and no NFS mount, since there is nothing
     to watch, unless ``needs_device`` is False."""
-    from iopstui.linux.machine.active_disks import active_disks, disk_counters
+    from iopstui.linux.machine.load import active_disks, disk_counters
 
     if not texts:
         return active_disks(devices, roots)

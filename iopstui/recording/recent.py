@@ -1,4 +1,4 @@
-"""The most recent recordings: a list of paths in the state directory."""
+"""The most recent recordings: paths in the state directory; and which files are of many hosts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,28 @@ from pathlib import Path
 
 from iopstui.discovery import feature_modules
 from iopstui.errors import IopstuiError
-from iopstui.recording.host_lines import is_fleet
 from iopstui.safety.journal import state_directory
+from iopstui.untrusted import parse_json
+
+FIRST_LINE = 4 << 20
+
+
+def is_fleet(path: Path) -> bool:
+    """Whether a file holds JSON lines of hosts (fleet --record, merge, run --format jsonl), by its
+    first one."""
+    try:
+        # opening a pipe would wait for its writer
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            line = file.readline(FIRST_LINE)
+        # behind any prefix of a launcher
+        start = line.find(b"{")
+        row = parse_json(line[start:], is_large=False) if start >= 0 else None
+    except (OSError, ValueError):
+        return False
+    return isinstance(row, dict) and isinstance(row.get("event"), str)
+
 
 NAME = "recordings"
 MAX_RECENT = 20

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from iopstui.linux.devices.loop import read_backings
+from iopstui.linux.devices.aliases import Overlays, read_backings
 from iopstui.linux.devices.usage.mounts import parse_swaps, read_mounts, read_own_mounts
 from iopstui.linux.devices.usage.openers import (
     File,
@@ -20,13 +20,10 @@ from iopstui.linux.devices.usage.openers import (
     writables_of,
     writers,
 )
-from iopstui.linux.devices.usage.overlays import Overlays
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import decode, read_bytes, read_count
+from iopstui.linux.kernel_files import Roots, decode, read_bytes, read_count
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.stack import Backing, Backings, Stack
-from iopstui.model.block.usage import uses_of_device
-from iopstui.safety.active_run import ActiveRun
+from iopstui.model.block.stack import Backing, Backings, Stack, uses_of_device
+from iopstui.safety.locks import ActiveRun
 from iopstui.text import printable
 
 SECTOR = 512

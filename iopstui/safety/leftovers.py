@@ -6,8 +6,8 @@ import os
 import shlex
 from collections.abc import Callable
 
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.private import abandoned_directories, remove
-from iopstui.linux.roots import Roots
 from iopstui.safety import journal
 
 

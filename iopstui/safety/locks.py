@@ -1,4 +1,4 @@
-"""Locks that allow one job-running iopstui per device or file; watching needs no lock.
+"""Locks that allow one job-running iopstui per device or file; what the next run takes over.
 
 The lock is flock(2) on the file itself; for a device, on the named node and on the kernel's own
 node of its number (a device may have many nodes). Nobody can forge or redirect it, it needs no lock
@@ -13,13 +13,15 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.errors import IopstuiError, Missing, Refused
-from iopstui.linux.process.rights import how_to_open
-from iopstui.linux.roots import Roots
+from iopstui.errors import Interrupted, IopstuiError, Missing, Refused
+from iopstui.linux.kernel_files import Roots
+from iopstui.linux.process.limits import how_to_open
+from iopstui.linux.process.processes import parent, start_time
 from iopstui.model.block.device import BlockDevice
 from iopstui.text import printable
 
@@ -175,3 +177,44 @@ def _no_right(path: str, error: OSError, right: str) -> IopstuiError:
             f"{how_to_open(path)}. Jobs in a directory work without it.",
         )
     return Refused(f"Cannot open {path_text}: {error.strerror}.", "See: iopstui devices")
+
+
+class ActiveRun:
+    """Locks and exclusively opened devices (``holds``) of the active run, duplicated, and its
+    processes: all below its guard, the process ``guard_pid``.
+
+    The duplicates stay until ``close``, even if the active run ends meanwhile. ``is_given_up``: the
+    next run is no longer wanted; then ``owns``, which is called for each process, raises
+    Interrupted."""
+
+    def __init__(
+        self,
+        locks: Sequence[HeldLock],
+        holds: Sequence[int],
+        guard_pid: int,
+        is_given_up: Callable[[], bool] = bool,
+    ) -> None:
+        self._is_given_up = is_given_up
+        self._resources = ExitStack()
+        self._guard = (guard_pid, start_time(guard_pid))
+        self.locks = tuple(HeldLock(self._duplicate(held.fd), held.shared) for held in locks)
+        self.holds = tuple(map(self._duplicate, holds))
+
+    def _duplicate(self, fd: int) -> int:
+        duplicate = os.dup(fd)
+        self._resources.callback(os.close, duplicate)
+        return duplicate
+
+    def owns(self, pid: int) -> bool:
+        """Whether this is a process of the active run, now."""
+        if self._is_given_up():
+            raise Interrupted("The run is not wanted any more.")
+        guard_pid, began = self._guard
+        while pid > 1 and pid != guard_pid:
+            pid = parent(pid)
+        return pid == guard_pid and began is not None and start_time(pid) == began
+
+    def close(self) -> None:
+        """Close the duplicates; may be called twice."""
+        self._resources.close()
+        self.locks = self.holds = ()

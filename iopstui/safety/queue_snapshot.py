@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.tunable import (
     SCHEDULER_PREFIX,
     current_scheduler,

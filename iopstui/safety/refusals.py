@@ -17,20 +17,16 @@ from functools import cache
 from pathlib import Path
 
 from iopstui.errors import Refused
-from iopstui.linux.devices.loop import read_backings
-from iopstui.linux.devices.nvme_generic import generic_number
+from iopstui.linux.devices.aliases import generic_number, read_backings
 from iopstui.linux.devices.signatures import Signatures, read_signatures
 from iopstui.linux.devices.usage.mounts import read_btrfs
 from iopstui.linux.devices.usage.openers import File, file_identity, hidden_programs_reason, writers
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import list_names, read_count, read_flag, read_text
+from iopstui.linux.kernel_files import Roots, list_names, read_count, read_flag, read_text
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.stack import Backings, Stack, backing_files
+from iopstui.model.block.stack import Backings, Stack, backing_files, uses_of_device
 from iopstui.model.block.target import DEVICE, FILE, Target
-from iopstui.model.block.usage import uses_of_device
-from iopstui.safety.active_run import ActiveRun
 from iopstui.safety.file_users import FileUsers, exporter_pid_text, users_of_backing
-from iopstui.safety.locks import identity
+from iopstui.safety.locks import ActiveRun, identity
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]

@@ -17,16 +17,15 @@ from iopstui.errors import UsageError
 from iopstui.fio.inspect import SectionFiles
 from iopstui.fio.job_text import count_of, expand_variables, largest_block
 from iopstui.format import counted
-from iopstui.linux.devices.kernel_files import kernel_file_system, removal_lock
-from iopstui.linux.devices.usage.mounts import read_own_mounts
+from iopstui.linux.devices.usage.mounts import kernel_file_system, read_own_mounts, removal_lock
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.limits import hint_for_limit
 from iopstui.linux.process.programs import new_directory, random_name
-from iopstui.linux.roots import Roots
 from iopstui.linux.shares import find_hung_mount, mount_text
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.fio.rows import flag
-from iopstui.model.fio.sizes import size_bytes
+from iopstui.model.sizes import size_bytes
 from iopstui.safety import journal
 from iopstui.safety.journal import Note
 from iopstui.text import printable

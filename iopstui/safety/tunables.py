@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import IopstuiError, Missing, UsageError
+from iopstui.linux.kernel_files import Roots, parse_cpu_list
 from iopstui.linux.machine.topology import online_cpus
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import parse_cpu_list
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import (

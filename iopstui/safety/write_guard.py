@@ -17,18 +17,17 @@ from pathlib import Path
 from iopstui.errors import Missing, Refused, UsageError
 from iopstui.fio.fence import Grant, grant
 from iopstui.fio.inspect import JobFacts
-from iopstui.linux.devices.kernel_files import kernel_file_system
-from iopstui.linux.devices.loop import read_backings
+from iopstui.linux.devices.aliases import read_backings
 from iopstui.linux.devices.target import resolve_target
-from iopstui.linux.roots import Roots
+from iopstui.linux.devices.usage.mounts import kernel_file_system
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.stack import Stack
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.fio import jobfile
 from iopstui.safety import refusals as safety
-from iopstui.safety.active_run import ActiveRun
 from iopstui.safety.file_users import FileUsers
-from iopstui.safety.locks import HeldLock, identity, lock, lock_node, require_rights
+from iopstui.safety.locks import ActiveRun, HeldLock, identity, lock, lock_node, require_rights
 from iopstui.safety.refusals import bind_paths
 from iopstui.text import printable
 

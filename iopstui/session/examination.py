@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.devices.usage.mounts import distinct_file_systems
-from iopstui.linux.process.clock import Clock
-from iopstui.linux.roots import Roots
-from iopstui.model.answer.judge import Seen
+from iopstui.linux.kernel_files import Roots
+from iopstui.linux.own_threads import Clock
+from iopstui.model.answer.judge import Seen, hour_text
 from iopstui.model.answer.situation import Usual
-from iopstui.model.answer.tracker import hour_text
 from iopstui.model.answer.use import DiskUse, mean_use
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target

@@ -18,15 +18,18 @@ from iopstui.fio.inspect import cancel_when, find_fio
 from iopstui.format import size
 from iopstui.linux.counters.signal_flag import SignalFlag
 from iopstui.model.samples import FioStatus
-from iopstui.preflight.shared_scratch import SharedScratch
-from iopstui.safety.active_run import ActiveRun
-from iopstui.session.fio.current_run import CurrentRun
+from iopstui.preflight.staging import SharedScratch
+from iopstui.safety.locks import ActiveRun
 from iopstui.session.fio.fio_run import FioEvent, FioRun, NewDocument, PhaseFinished, ReadyToStart
-from iopstui.session.fio.session_scratch import StopFirst
 from iopstui.session.own_cpus import OwnCpus
-from iopstui.session.run_order import RunOrder
-from iopstui.session.run_preparation import RunPreparation, StallTimeouts, new_run
-from iopstui.session.tick.context import Context
+from iopstui.session.run_preparation import (
+    RunOrder,
+    RunPreparation,
+    StallTimeouts,
+    StopFirst,
+    new_run,
+)
+from iopstui.session.tick.context import Context, CurrentRun
 from iopstui.session.tick.sampling import LATE_FACTOR, Sampling
 
 PREPARING, LAYING_OUT, WAITING, STARTED, TAKING_OVER = (

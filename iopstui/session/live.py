@@ -18,33 +18,31 @@ from typing import TYPE_CHECKING
 from iopstui import events
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_MISSING, EXIT_OK, IopstuiError
 from iopstui.linux.counters.signal_flag import SignalFlag
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.machine.topology import read_topology
-from iopstui.linux.process.clock import Clock
+from iopstui.linux.own_threads import Clock
 from iopstui.linux.process.limits import exhausted_limit
 from iopstui.linux.process.processes import thread_cpu_s
-from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.findings.finding import Finding
 from iopstui.recording.writer import Recorder, RecordingBuffer
-from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.own_cpus import OwnCpus
-from iopstui.session.tick.context import Context, Sink
+from iopstui.session.tick.context import Context, CurrentRun, Sink, Viewer
 from iopstui.session.tick.outcomes import OutcomeTracker, SteadyStop
 from iopstui.session.tick.sampling import Sampling
 from iopstui.session.tunable_changes import TunableAlternation, TunableChanges
-from iopstui.session.viewer import Viewer
 from iopstui.text import printable
 
 if TYPE_CHECKING:
     from iopstui.model.answer.use import DiskUse
     from iopstui.model.experiment.expectation import Expectation, Outcome
-    from iopstui.preflight.shared_scratch import LentScratch
+    from iopstui.preflight.staging import LentScratch
     from iopstui.safety.tunables import TunableState
-    from iopstui.session.run_order import RunOrder, StartSignal
+    from iopstui.session.run_preparation import RunOrder, StartSignal
     from iopstui.session.runs import Runs
 
 LEAVE_TIMEOUT_S = 4.0
@@ -166,7 +164,7 @@ class LiveSession:
         self, request: RunRequest, lent: LentScratch | None = None, announce: bool = False,
         hand_over: bool = False, mark: str = "",
     ) -> None:  # fmt: skip
-        from iopstui.session.run_order import RunOrder
+        from iopstui.session.run_preparation import RunOrder
 
         self.job, self.overrides = request.job, dict(request.overrides)
         order = RunOrder(request, lent, announce, hand_over, mark)

@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager
 
 from iopstui.errors import UsageError
 from iopstui.format import ranges
-from iopstui.linux.process import affinity
-from iopstui.linux.sysattr import parse_cpu_list
+from iopstui.linux import own_threads
+from iopstui.linux.kernel_files import parse_cpu_list
 from iopstui.model.block.device import BlockDevice
 
 _LIST = re.compile(r"[\d\s,-]+")
@@ -58,11 +58,11 @@ class OwnCpus:
         self._automatic = cpus is None
         self._cpus = frozenset(cpus or ())
         self._nice = nice
-        impossible = self._cpus - affinity.initial_cpus()
+        impossible = self._cpus - own_threads.initial_cpus()
         if impossible:
             raise UsageError(
                 f"iopstui cannot run on CPU {ranges(impossible)}, only on "
-                f"{ranges(affinity.initial_cpus())}."
+                f"{ranges(own_threads.initial_cpus())}."
             )
 
     def begin(self) -> str:
@@ -70,9 +70,9 @@ class OwnCpus:
         Returns what failed, in words, or ""."""
         try:
             if self._cpus:
-                affinity.pin(self._cpus)
+                own_threads.pin(self._cpus)
             if self._nice:
-                affinity.renice_others(self._nice)
+                own_threads.renice_others(self._nice)
         except OSError as error:
             return f"--cpu or --nice could not be applied: {error.strerror}"
         return ""
@@ -83,12 +83,12 @@ class OwnCpus:
         if not self._automatic:
             return ""
         jobs = job_cpus(text)
-        spare = affinity.initial_cpus() - measured_cpus(jobs, disks) if jobs else frozenset()
-        cpus = spare or affinity.initial_cpus()
-        if cpus == affinity.current_cpus():
+        spare = own_threads.initial_cpus() - measured_cpus(jobs, disks) if jobs else frozenset()
+        cpus = spare or own_threads.initial_cpus()
+        if cpus == own_threads.current_cpus():
             return ""
         try:
-            affinity.pin(cpus)
+            own_threads.pin(cpus)
         except OSError:
             return ""
         if not spare:
@@ -97,4 +97,4 @@ class OwnCpus:
 
     def unpinned(self) -> AbstractContextManager[None]:
         """Context in which new processes are not confined to these CPUs."""
-        return affinity.unpinned()
+        return own_threads.unpinned()

@@ -10,7 +10,7 @@ from pathlib import Path
 from iopstui.errors import error_for_exit_code, session_ended_error
 from iopstui.events import Event, FrameReady, SessionEnded, StepFinished
 from iopstui.model.block.target import DIRECTORY, Target
-from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
+from iopstui.preflight.staging import LentScratch, SharedScratch
 from iopstui.session.live import LiveSession
 
 POLL_S = 0.1

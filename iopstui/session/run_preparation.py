@@ -1,32 +1,209 @@
-"""Prepare a run: examine its job, count its possible writes, create its scratch files."""
+"""Prepare a run: examine its job, count its possible writes, create its scratch files, order
+its start.
+
+Each change of an option on the screen restarts the job with the same files; to write a gibibyte
+again for a job that only reads would take longer than the run. Files that a run may have changed
+are removed with it, as are files that the next run can't use exactly as they are. A run that
+replaces another one without a pause uses the same files, or its own, created while the other job
+runs."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui import events
-from iopstui.errors import JobFailed
+from iopstui.errors import IopstuiError, JobFailed
 from iopstui.events import RUN
 from iopstui.fio.inspect import Fio
-from iopstui.fio.layout import OFFLOAD_STALLED, SILENT_LAYOUT, STALLED, StallDetector
+from iopstui.fio.write_bound import OFFLOAD_STALLED, SILENT_LAYOUT, STALLED, StallDetector
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.private import private_directory, remove
-from iopstui.linux.roots import Roots
 from iopstui.linux.shares import call_with_timeout
 from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.preflight.job import prepare
 from iopstui.preflight.prepared_job import PreparedJob
-from iopstui.preflight.shared_scratch import LentScratch
-from iopstui.safety.active_run import ActiveRun
+from iopstui.preflight.staging import LentScratch, SharedScratch
+from iopstui.safety.locks import ActiveRun
 from iopstui.session.fio.fio_run import FioRun
-from iopstui.session.fio.session_scratch import SessionScratch, StopFirst
 from iopstui.session.fio.write_budget import WriteBudget
-from iopstui.session.run_order import RunOrder
 from iopstui.session.tick.context import Context
+
+# A prepared run that waits for the signal to start.
+
+
+@dataclass(frozen=True, slots=True)
+class StartSignal:
+    """Start at ``at_ns`` (CLOCK_MONOTONIC). ``offset_ms`` is how far this machine's clock is ahead
+    of the sender's, ``error_ms`` its maximum error (``None``: not compared)."""
+
+    at_ns: int
+    offset_ms: float | None = None
+    error_ms: float | None = None
+
+
+def planned_event(context: Context, step: int, prepared: PreparedJob) -> events.RunPlanned:
+    """The event with the files to be laid out. Files that a job names itself are not in it: only
+    fio knows how long it would make them."""
+    paths = prepared.scratch.paths if prepared.scratch is not None else ()
+    layout_bytes = prepared.layout_bytes or 0 if prepared.layout_text is not None else 0
+    layout = {str(path): layout_bytes // len(paths) for path in paths}
+    return events.RunPlanned(context.now(), step, layout)
+
+
+def ready_event(context: Context, step: int, prepared: PreparedJob) -> events.RunReady:
+    """The event that says so."""
+    prefixes = tuple(f"{path}/" for path in map(str, prepared.directories))
+    writes = () if prepared.read_only else tuple(
+        name for name in prepared.files if not name.startswith(prefixes)
+    )  # fmt: skip
+    return events.RunReady(context.now(), step, writes if prepared.scratch is None else ())
+
+
+def executed_event(
+    context: Context, step: int, start_signal: StartSignal, monotonic_ns: int
+) -> events.FioExecuted:
+    """The event that says when fio was executed."""
+    now_ns = context.clock.monotonic_ns()
+    ago_ms = (now_ns - monotonic_ns) / 1e6
+    return events.FioExecuted(
+        context.now() - ago_ms / 1e3,
+        step,
+        context.clock.wall_ms() - ago_ms,
+        monotonic_ns,
+        (monotonic_ns - start_signal.at_ns) / 1e6,
+        start_signal.offset_ms,
+        start_signal.error_ms,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunOrder:
+    """``announce``: report first what would be laid out, and wait for permission. ``hand_over``: a
+    running job continues until this one has done its first I/O, if that is safe. ``mark`` is put on
+    all charts when the run begins."""
+
+    request: RunRequest
+    lent: LentScratch | None = None
+    announce: bool = False
+    hand_over: bool = False
+    mark: str = ""
+
+
+Make = Callable[[LentScratch | None], PreparedJob]
+
+
+class StopFirst(Exception):
+    """The active run has to end before the next one can be prepared."""
+
+
+class SessionScratch:
+    """Scratch files shared by a session's runs. ``places`` are the target's directories; without
+    any, nothing is kept. ``close`` removes the files; a separate guard does so if iopstui is
+    killed, and otherwise the next start does."""
+
+    def __init__(self, places: Sequence[Path] = ()) -> None:
+        self._places = tuple(places)
+        self._shared: SharedScratch | None = None
+        self._sizes: Mapping[str, int] = {}
+        # whether a run that writes has used the files
+        self._changed = False
+        # made for a run that is prepared while the active one works
+        self._beside: SharedScratch | None = None
+        # files of processes that hang in the kernel; their guards wait for these
+        self._hanging: list[SharedScratch] = []
+
+    def prepared(self, lent: LentScratch | None, make: Make) -> PreparedJob:
+        """Prepare a run with ``make``, reusing existing files if it needs exactly the same ones, or
+        with ``lent`` ones. Raises the errors of ``make``."""
+        if not self._places or lent is not None:
+            # those of an experiment need the room
+            self.close()
+            return make(lent)
+        if self._shared is not None:
+            job = make(LentScratch(self._shared.scratch))
+            if job.layout_text is None and job.file_sizes == self._sizes:
+                return job
+            job.close()
+            self.close()
+        self._shared = SharedScratch(self._places)
+        try:
+            return make(LentScratch(self._shared.scratch))
+        except BaseException:
+            self.close()
+            raise
+
+    def prepared_beside(self, make: Make, active: PreparedJob) -> PreparedJob:
+        """Prepare a run while the job ``active`` runs: with its files if they have the right sizes
+        and are fully allocated, else with new ones. Raises the errors of ``make``, and StopFirst if
+        there is no room for both."""
+        if not self._places:
+            return make(None)
+        if self._shared is None or active.scratch is not self._shared.scratch:
+            raise StopFirst
+        job = make(LentScratch(self._shared.scratch))
+        if job.layout_text is None and job.file_sizes == active.file_sizes:
+            return job
+        job.close()
+        self._beside = SharedScratch(self._places)
+        try:
+            return make(LentScratch(self._beside.scratch))
+        except IopstuiError as error:
+            self._drop_beside()
+            raise StopFirst from error
+        except BaseException:
+            self._drop_beside()
+            raise
+
+    def take_beside(self) -> SharedScratch | None:
+        """The files of the run prepared beside the active one, if it has its own. The caller
+        removes them."""
+        beside, self._beside = self._beside, None
+        return beside
+
+    def _drop_beside(self) -> None:
+        beside = self.take_beside()
+        if beside is not None:
+            beside.close()
+
+    def release_run(
+        self, run: FioRun, laid_out: bool, following: PreparedJob | None = None
+    ) -> None:
+        """A run has ended (and its fio, unless that hangs): keep its files, or remove them.
+        ``laid_out``: they were complete. ``following`` replaces it and was prepared beside it."""
+        shared_scratch = self._shared
+        if shared_scratch is not None and run.prepared.scratch is shared_scratch.scratch:
+            self._changed |= run.prepared.makes_files
+            if run.hanging:
+                self._hanging.append(shared_scratch)
+                self._shared = None
+            elif following is not None and following.scratch is shared_scratch.scratch:
+                return
+            elif laid_out and not self._changed and following is None:
+                self._sizes = run.prepared.file_sizes
+            else:
+                self._close_shared()
+        if following is not None:
+            self._shared, self._beside = self._beside, None
+            self._sizes, self._changed = {}, False
+
+    def close(self) -> None:
+        """Remove the kept files. May be called twice."""
+        self._drop_beside()
+        self._close_shared()
+
+    def _close_shared(self) -> None:
+        shared_scratch, self._shared = self._shared, None
+        self._sizes, self._changed = {}, False
+        if shared_scratch is not None:
+            shared_scratch.close()
+
 
 NOTICE_AFTER_S = 5.0
 # options that check data, keep state between runs, lock or remove files, or delay the first I/O

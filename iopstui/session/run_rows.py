@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from iopstui import format as f
 from iopstui.events import Event, FrameReady, Mark, StepFinished, StepStarted, TunableChanged
 from iopstui.model.experiment.point import POINT
-from iopstui.model.metrics.mark_intervals import MarkInterval, MarkIntervals
+from iopstui.model.metrics.run_figures import MarkInterval, MarkIntervals
 from iopstui.model.metrics.run_history import DONE, FAILED, RUNS, STOPPED, RunHistory, RunRow
 from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable

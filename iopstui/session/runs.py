@@ -18,7 +18,6 @@ from iopstui.model.metrics.summary import fio_summary, without_bins
 from iopstui.model.samples import FioStatus
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.recording.records import JobRun
-from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.fio.fio_run import (
     ENDED,
     LAST_FRAME_DELAY_S,
@@ -34,15 +33,17 @@ from iopstui.session.fio.fio_run import (
 from iopstui.session.fio.write_budget import WriteBudget, bytes_written, written_per_s
 from iopstui.session.handovers import Handover, Handovers, overlap_s
 from iopstui.session.own_cpus import OwnCpus
-from iopstui.session.run_order import (
+from iopstui.session.run_preparation import (
     RunOrder,
+    RunPreparation,
+    StallTimeouts,
     StartSignal,
     executed_event,
+    new_run,
     planned_event,
     ready_event,
 )
-from iopstui.session.run_preparation import RunPreparation, StallTimeouts, new_run
-from iopstui.session.tick.context import Context
+from iopstui.session.tick.context import Context, CurrentRun
 from iopstui.session.tick.sampling import Reading, Sampling
 from iopstui.session.tunable_changes import TunableChanges
 from iopstui.text import printable

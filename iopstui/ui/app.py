@@ -28,18 +28,17 @@ from iopstui.events import (
     StepFinished,
 )
 from iopstui.model.block.target import Target
-from iopstui.model.findings.headlines import headline_of
-from iopstui.model.metrics.mark_intervals import MarkInterval
+from iopstui.model.findings.finding import headline_of
+from iopstui.model.metrics.run_figures import MarkInterval
 from iopstui.model.metrics.run_history import RunRow
 from iopstui.safety.signals import handling_stop_signals
 from iopstui.text import printable
 from iopstui.ui.actions import DASHBOARD, EXPERIMENT_SCREEN, HOME, LESSON, REPLAY, Actions
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
-from iopstui.ui.core.key import KeyHint
-from iopstui.ui.core.messages import Controller, EventsWaiting, KeyClicked, ViewChanged
+from iopstui.ui.core.key import Controller, EventsWaiting, KeyClicked, KeyHint, ViewChanged
 from iopstui.ui.core.preferences import BROWSER_DRIVER, PREFERENCES
 from iopstui.ui.core.terminal.driver import NonBlockingDriver
-from iopstui.ui.core.terminal.keys_in_order import KeysInOrder
+from iopstui.ui.core.terminal.terminal_input import KeysInOrder
 from iopstui.ui.core.terminal.textual_patches import apply_patches, clear_geometry_caches
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import UTF8, charset_for
@@ -55,8 +54,7 @@ from iopstui.ui.keys import FEATURE_PARTS, LIVE_BINDINGS
 from iopstui.ui.parts.experiment import NO_EXPERIMENTS_HERE, ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
-from iopstui.ui.parts.leave import LeaveKeys
-from iopstui.ui.parts.panel import PanelKeys
+from iopstui.ui.parts.panel import LeaveKeys, PanelKeys
 from iopstui.ui.parts.ramp import RampKeys
 from iopstui.ui.parts.record import BrowserKeys, PictureKeys, RecordKeys
 from iopstui.ui.parts.target import TargetKeys

@@ -12,20 +12,19 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from iopstui.discovery import feature_modules
-from iopstui.model.answer.tracker import WINDOW
+from iopstui.model.answer.judge import WINDOW
 from iopstui.model.figures.disk import DiskRates
 from iopstui.tables import Column
 from iopstui.ui.actions import help_rows
-from iopstui.ui.core import pages
+from iopstui.ui.core import key
+from iopstui.ui.core.preferences import MOVED, keys_moved
 from iopstui.ui.dashboard.panels import cpu_panel, kernel_panel
-from iopstui.ui.dialogs.text import TextScreen
-from iopstui.ui.dialogs.type_to_filter import TypeToFilter
+from iopstui.ui.dialogs.text import TextScreen, TypeToFilter
 from iopstui.ui.draw.style import BOLD, KEY, Charset
 from iopstui.ui.experiment.rows import DISTURBED, DISTURBED_MEANING
 from iopstui.ui.experiment.rows import HELP as EXPERIMENT_HELP
 from iopstui.ui.home import screen as home
 from iopstui.ui.keys import FEATURE_PARTS, LIVE_ACTIONS, REPLAY_ONLY
-from iopstui.ui.known_keys import MOVED, keys_moved
 from iopstui.ui.parts import replay
 
 Section = tuple[str, tuple[tuple[str, str], ...]]
@@ -195,7 +194,7 @@ class HelpScreen(TypeToFilter, TextScreen):
     keys."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding(pages.HELP.names, "leave", "Close")
+        Binding(key.HELP_KEY.names, "leave", "Close")
     ]
     typing_from_start = _typing = True
 

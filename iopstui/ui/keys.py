@@ -12,8 +12,7 @@ from iopstui.ui.parts.experiment import ExperimentKeys
 from iopstui.ui.parts.feature import FeaturePart
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
-from iopstui.ui.parts.leave import LeaveKeys
-from iopstui.ui.parts.panel import PanelKeys
+from iopstui.ui.parts.panel import LeaveKeys, PanelKeys
 from iopstui.ui.parts.ramp import RampKeys
 from iopstui.ui.parts.record import PictureKeys, RecordKeys
 from iopstui.ui.parts.replay import ReplayKeys

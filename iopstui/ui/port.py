@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from iopstui.recording.replay import ReplaySession
     from iopstui.session.live import LiveSession
-    from iopstui.ui.core.messages import Controller
+    from iopstui.ui.core.key import Controller
     from iopstui.ui.dashboard.screen import Dashboard
     from iopstui.ui.draw.style import Charset
 
@@ -143,7 +143,7 @@ class Port:
 
     def pictures(self) -> Mapping[str, str]:
         """Pictures of the screen, by the suffix of the file."""
-        from iopstui.ui.core.picture import render_pictures
+        from iopstui.ui.core.clipboard import render_pictures
 
         return render_pictures(self._app)
 

@@ -13,7 +13,7 @@ from iopstui.recording.replay import ReplaySession, open_replay
 from iopstui.ui.actions import Actions
 from iopstui.ui.app import IopstuiApp, run_to_end
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
-from iopstui.ui.core.messages import Controller, StripClicked
+from iopstui.ui.core.key import Controller, StripClicked
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.keys import REPLAY_BINDINGS, LiveDashboard

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, IopstuiError
 from iopstui.format import cut, replace_unprintable
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.safety.leftovers import clean_up
 from iopstui.text import printable, wrapped
-from iopstui.ui.known_keys import is_first_use
+from iopstui.ui.core.preferences import is_first_use
 
 if TYPE_CHECKING:
     from iopstui.experiment.background import BackgroundExperiments
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from iopstui.model.experiment.expectation import Expectation
     from iopstui.model.experiment.ramp import RampRange
     from iopstui.model.experiment.run_request import RunRequest
-    from iopstui.model.metrics.mark_intervals import MarkInterval
+    from iopstui.model.metrics.run_figures import MarkInterval
     from iopstui.model.metrics.run_history import RunRow
     from iopstui.recording.recent import RecentRecording
     from iopstui.session.live import LiveSession
     from iopstui.ui.app import SessionRuns
-    from iopstui.ui.core.messages import Controller
+    from iopstui.ui.core.key import Controller
 
 MAX_RUNS = 20
 REPORT_HISTORY_S = 600.0
@@ -102,7 +102,7 @@ class _Sessions:
         from iopstui.fio.library import shipped_jobs
         from iopstui.linux.devices.udev import HotplugMonitor
         from iopstui.linux.machine.load import DiskLoads
-        from iopstui.linux.process.busiest import BusiestProcess
+        from iopstui.linux.process.process_io import BusiestProcess
         from iopstui.ui.app import run_app
         from iopstui.ui.core.backend import Appearance, Backend, FirstView
 
@@ -144,7 +144,7 @@ class _Sessions:
     def _new_session(self, paths: Sequence[str]) -> LiveSession:
         from iopstui.preflight.targets import choose_targets
         from iopstui.session.live import LiveSession
-        from iopstui.session.viewer import Viewer
+        from iopstui.session.tick.context import Viewer
 
         request, devices = self._request, _discover()
         job = None if paths else request.job or None
@@ -167,8 +167,7 @@ class _Sessions:
         request = self._request
         if not request.expect and request.baseline is None:
             return ()
-        from iopstui.experiment.baseline import with_baseline
-        from iopstui.experiment.expectations import job_sections, parse_expectations
+        from iopstui.experiment.baseline import job_sections, parse_expectations, with_baseline
 
         jobs = [job_sections(request.job, request.overrides)] if request.job else []
         expected = parse_expectations(request.expect, request.tolerance, target, jobs)

@@ -35,8 +35,8 @@ from iopstui.model.samples import (  # noqa: E402
     KernelSample,
     RawSample,
 )
+from iopstui.session.tick.context import OverheadMonitor  # noqa: E402
 from iopstui.session.tick.findings import FindingTracker  # noqa: E402
-from iopstui.session.tick.overhead import OverheadMonitor  # noqa: E402
 from iopstui.ui.app import IopstuiApp  # noqa: E402
 from iopstui.ui.core.backend import Backend, FirstView  # noqa: E402
 

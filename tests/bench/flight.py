@@ -12,12 +12,12 @@ from pathlib import Path
 
 from iopstui.cli.runs.watch_disks import JUDGE_EVERY
 from iopstui.features.flight.directory import STEPS, Name, Ring, stored_files
-from iopstui.features.flight.model.peaks import PeakFold, busiest_use
+from iopstui.features.flight.model.bad_times import PeakFold, busiest_use
 from iopstui.features.flight.recorder import FlightRecorder
 from iopstui.features.flight.thinning import thin
 from iopstui.linux.activity.disk_use import DiskUseReader
 from iopstui.linux.counters.sampler import KernelSampler
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target, TargetPath, combine_targets
@@ -27,7 +27,7 @@ from iopstui.model.samples import RawSample
 from iopstui.recording.records import RecordedUse
 from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.session.live import LiveSession
-from iopstui.session.viewer import Viewer
+from iopstui.session.tick.context import Viewer
 
 DISKS, CPUS, PROCESSES, ACTIVE = 50, 64, 500, 10
 DAY_S, START_S = 86400, 1_790_474_400

@@ -14,11 +14,11 @@ import program
 from statistic import interval
 
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.kernel_files import Roots
+from iopstui.linux.own_threads import Clock
 from iopstui.linux.probe.bpf import why_no_probe
 from iopstui.linux.probe.bpf_probe import BpfProbe
 from iopstui.linux.probe.regions import regions
-from iopstui.linux.process.clock import Clock
-from iopstui.linux.roots import Roots
 
 ROOTS = Roots()
 SETTLE_S, WINDOW_S = 0.5, 2.0

@@ -23,7 +23,7 @@ from iopstui.events import FrameReady
 from iopstui.fio.stream.framing import Document, Framer
 from iopstui.fio.stream.status import parse_status
 from iopstui.linux.counters.sampler import KernelSampler
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.samples import KernelSample, RawSample
 from iopstui.ui.state.live import LiveState

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.catalog.library import load_provider, read_catalog
+from iopstui.catalog import load_provider, read_catalog
 from iopstui.errors import UsageError
 from iopstui.model.volumes.schema import parse_provider
 

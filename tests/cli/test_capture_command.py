@@ -15,11 +15,11 @@ from iopstui.cli.program import main
 from iopstui.features.capture import capture_disk
 from iopstui.features.capture.kernel.bpf_capture import CaptureUnusable
 from iopstui.features.capture.kernel.workload_capture import ProcessFilter
-from iopstui.features.capture.model.fidelity import Distance
+from iopstui.features.capture.model.phases import Distance
 from iopstui.features.capture.model.trace import TraceBuffer
 from iopstui.features.capture.model.workload import Arrivals, Stream, Workload
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.probe.regions import Region
-from iopstui.linux.roots import Roots
 from iopstui.model.block.target import DEVICE, Target
 from tests.helpers.packed_requests import pack_shape
 

@@ -1,4 +1,5 @@
-"""Each file in a folder named commands is a command, and the guide shows how each is used."""
+"""Each file in cli/commands and each command_NAME of a feature is a command, which the guide
+shows."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ from iopstui.cli.registry import commands
 from iopstui.errors import EXIT_USAGE
 from iopstui.features.fleet.merging.figures import parse_fleet_expectation
 from iopstui.features.lessons.play.library import find_lesson
+from iopstui.fio.inspect import parse_options
 from iopstui.fio.library import find_job
-from iopstui.fio.options import parse_options
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.experiment.plan import parse_axis, parse_variant
 
@@ -78,8 +79,9 @@ def test_commands_of_the_help_are_ordered() -> None:
         "no two at one place"
     )
     top = Path(folder.__path__[0]).parents[1]
-    files = {path.stem.replace("_", "-") for path in top.glob("**/commands/[a-z]*.py")}
-    assert {command.name for command in all_commands} == files
+    files = [*top.glob("cli/commands/[a-z]*.py"), *top.glob("features/*/command_*.py")]
+    names = {path.stem.removeprefix("command_").replace("_", "-") for path in files}
+    assert {command.name for command in all_commands} == names
 
 
 def test_a_new_command_is_one_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

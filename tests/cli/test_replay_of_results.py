@@ -11,7 +11,7 @@ from iopstui.cli.commands import replay
 from iopstui.cli.options import refuse_theme
 from iopstui.cli.program import build_parser
 from iopstui.errors import UsageError
-from iopstui.features.fleet.commands import fleet
+from iopstui.features.fleet import command_fleet
 
 
 @pytest.mark.parametrize("form", ["table", None])
@@ -24,7 +24,7 @@ def test_replay_of_a_fio_result_points_to_report(form: str | None) -> None:
 
 
 def test_a_theme_without_a_screen_is_refused() -> None:
-    for command, target in ((fleet, "web1"), (replay, "demo")):
+    for command, target in ((command_fleet, "web1"), (replay, "demo")):
         name = command.COMMAND.name
         line = [name, target, "--theme", "light", "--format", "jsonl"]
         with pytest.raises(UsageError, match="--theme light needs the screen"):

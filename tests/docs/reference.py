@@ -10,8 +10,8 @@ from itertools import groupby
 from iopstui.cli.options import EPILOG
 from iopstui.cli.program import build_parser
 from iopstui.errors import EXIT_MEANINGS
+from iopstui.model.figures.figure import ANY
 from iopstui.model.metrics.fields import FIELDS, Field
-from iopstui.model.metrics.paths import ANY
 from iopstui.ui.help import help_sections
 from iopstui.ui.keys import LIVE_ACTIONS, REPLAY_ONLY, markdown
 

@@ -23,11 +23,11 @@ from iopstui.events import (
 from iopstui.experiment.background import BackgroundExperiments, RunningExperiment
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan, parse_axis, parse_variant
 from iopstui.model.experiment.run_request import RunRequest
-from iopstui.preflight.shared_scratch import LentScratch
+from iopstui.preflight.staging import LentScratch
 from iopstui.session.live import LiveSession
 
 # pauses: at full speed fio takes a CPU from parallel tests

@@ -8,10 +8,8 @@ from dataclasses import replace
 import pytest
 
 from iopstui.features.limit import runner as limit_runner
-from iopstui.features.limit.model.answer import conclude
-from iopstui.features.limit.model.estimate import Second
-from iopstui.features.limit.model.search import OpenLoop, Search, Step
-from iopstui.features.limit.output import limit_json, limit_text
+from iopstui.features.limit.model import OpenLoop, Search, Second, Step, conclude
+from iopstui.features.limit.run import limit_json, limit_text
 from iopstui.features.limit.runner import LimitRunner, Row
 from iopstui.features.limit.setup import LimitSetup
 from iopstui.model.block.target import Target

@@ -17,14 +17,14 @@ from iopstui.experiment.runner import ExperimentRunner
 from iopstui.features.reports.files import rendered
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.experiment.plan import Plan, PlannedPoint, parse_axis
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.output.experiment.sink import JsonLines
 from iopstui.output.experiment.sweep import SweepJson, sweep_results
 from iopstui.session.live import LiveSession
-from iopstui.session.viewer import NOBODY
+from iopstui.session.tick.context import NOBODY
 
 
 class FirstMiss(Plan):

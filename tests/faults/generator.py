@@ -30,7 +30,7 @@ from iopstui.fio.inspect import Fio, find_fio
 from iopstui.fio.process import FioProcess, private_directory
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio import jobfile

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from machine import loop, sh
 
-from iopstui.linux.counters.cgroup_load import CgroupLoad
-from iopstui.linux.roots import Roots
+from iopstui.linux.counters.cgroup import CgroupLoad
+from iopstui.linux.kernel_files import Roots
 
 VERSION_1, VERSION_2 = Path("/sys/fs/cgroup/blkio"), Path("/sys/fs/cgroup")
 IOPS, READS = 50, 100
 TOLD = """
 import sys
 from iopstui.linux.counters.io_limits import IoLimits
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 for limit in IoLimits(Roots()).read().limits.get(sys.argv[1], ()):
     print(limit.group, limit.file, limit.kind, limit.value)
 """

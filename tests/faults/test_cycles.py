@@ -13,7 +13,7 @@ from machine import loop
 from iopstui.events import Event, StepFinished, StepStarted
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.session.live import LiveSession
 

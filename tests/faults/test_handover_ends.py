@@ -21,7 +21,7 @@ DRIVER = textwrap.dedent("""
     from iopstui import events
     from iopstui.linux.devices.sysfs import read_devices
     from iopstui.linux.devices.target import resolve_target
-    from iopstui.linux.roots import Roots
+    from iopstui.linux.kernel_files import Roots
     from iopstui.session import handovers
     from iopstui.session.live import LiveSession
     from iopstui.model.experiment.run_request import RunRequest

@@ -20,7 +20,7 @@ from program import iopstui
 from iopstui.errors import Refused
 from iopstui.fio.inspect import JobFacts, SectionFiles
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.safety.write_guard import CheckedJob, WriteGuard
 
 JOB = ("--job", "randread-4k", "--set", "rw=write", "--set", "bs=64k", "--set", "runtime=1")

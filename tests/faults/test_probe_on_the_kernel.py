@@ -20,11 +20,11 @@ import pytest
 from machine import loop, mapped, needs, scsi_debug, sectors, sh
 
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.kernel_files import Roots
+from iopstui.linux.own_threads import Clock
 from iopstui.linux.probe.bpf import NUMBERS
 from iopstui.linux.probe.bpf_probe import BpfProbe
 from iopstui.linux.probe.regions import Region, regions
-from iopstui.linux.process.clock import Clock
-from iopstui.linux.roots import Roots
 from iopstui.model.histogram import bucket_key, percentiles
 from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
 from iopstui.model.samples import ProbeSample

@@ -3,8 +3,13 @@ from __future__ import annotations
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.fio.inspect import find_fio
-from iopstui.fio.options import check_option, complete_option, parse_options, read_fio_options
+from iopstui.fio.inspect import (
+    check_option,
+    complete_option,
+    find_fio,
+    parse_options,
+    read_fio_options,
+)
 
 NAMES = dict.fromkeys(("iodepth", "iodepth_batch", "iodepth_low", "numjobs"), "")
 

@@ -8,7 +8,7 @@ import pytest
 
 from iopstui.errors import UsageError
 from iopstui.fio.job_shape import check_cpus, cpu_list
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.fio.layout import IDLE_S, LayoutWork, StallDetector, layout_text
+from iopstui.fio.write_bound import IDLE_S, LayoutWork, StallDetector, layout_text
 from iopstui.model.fio import jobfile
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from iopstui.features.fleet.hosts.clocks import MAX_DRIFT, ClockOffset, start_spread
+from iopstui.features.fleet.hosts.conversation import MAX_DRIFT, ClockOffset, start_spread
 
 WAYS = st.tuples(st.integers(0, 10**7), st.integers(0, 10**7))
 MS, SECOND = 10**6, 10**9

@@ -18,10 +18,9 @@ from iopstui.events import FrameReady
 from iopstui.features.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
 from iopstui.features.fleet.merging.encoded_frame import EncodedFrame
 from iopstui.features.fleet.merging.figures import AbortCondition, figure, parse_fleet_expectation
-from iopstui.features.fleet.merging.histogram_text import to_wire
 from iopstui.features.fleet.merging.merger import MergedInterval, Merger
 from iopstui.features.fleet.merging.row_events import event_of
-from iopstui.features.fleet.merging.sums import MAX_IN_BIN, MalformedRow
+from iopstui.features.fleet.merging.sums import MAX_IN_BIN, MalformedRow, to_wire
 from iopstui.features.fleet.output.sinks import (
     merged_object,
     second_object,

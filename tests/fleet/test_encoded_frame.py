@@ -25,10 +25,10 @@ from iopstui.features.fleet.merging.encoded_frame import (
     FrameSum,
     encode_frame,
 )
-from iopstui.features.fleet.merging.histogram_text import KEYS
 from iopstui.features.fleet.merging.merger import Merger, certify_merge
 from iopstui.features.fleet.merging.sums import (
     KERNEL_NUMBERS,
+    KEYS,
     LATENCIES,
     WITH_BINS,
     DirectionSum,

@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 from test_fleet_findings import healthy, noisy
 
-from iopstui.features.fleet.answer import fleet_answer
-from iopstui.features.fleet.findings import WINDOW_SECONDS, fleet_evidence, list_findings
+from iopstui.features.fleet.findings import (
+    WINDOW_SECONDS,
+    fleet_answer,
+    fleet_evidence,
+    list_findings,
+)
 from iopstui.features.fleet.fleet_events import (
     FleetRunStarted,
     HostFigures,

@@ -19,7 +19,7 @@ from iopstui.features.fleet.fleet import Fleet, FleetCallbacks, FleetOptions
 from iopstui.features.fleet.hosts.nodes import parse_nodes
 from iopstui.features.fleet.merging.merger import Merger, certify_merge
 from iopstui.features.fleet.program import run_planner
-from iopstui.features.fleet.program.record_file import RecordFile
+from iopstui.features.fleet.program.run_planner import RecordFile
 
 FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
 

@@ -17,7 +17,7 @@ from iopstui.features.fleet.hosts.free_space import (
 )
 from iopstui.linux.devices.target import mount_of
 from iopstui.linux.devices.usage.mounts import MountEntry, parse_mountinfo
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 
 GIB = 1 << 30
 

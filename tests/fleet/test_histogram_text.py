@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.features.fleet.merging import histogram_text
-from iopstui.features.fleet.merging.histogram_text import KEYS, column_sums, from_wire, to_wire
+from iopstui.features.fleet.merging import sums as merging_sums
+from iopstui.features.fleet.merging.sums import KEYS, column_sums, from_wire, to_wire
 from iopstui.model.histogram import bucket_key
 
 bins = st.dictionaries(st.sampled_from(KEYS), st.integers(1, 1 << 60), max_size=40)
@@ -30,10 +30,10 @@ def test_sums_are_exact_with_numpy_and_without(
     rows: int, form: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = [struct.pack(f"<3{form}", most, row % 9, 0) for row in range(rows)]
-    sums = [rows * most, sum(row % 9 for row in range(rows)), 0]
-    assert column_sums(data, form) == sums
-    monkeypatch.setattr(histogram_text, "_numpy", lambda: None)
-    assert column_sums(data, form) == sums
+    expected = [rows * most, sum(row % 9 for row in range(rows)), 0]
+    assert column_sums(data, form) == expected
+    monkeypatch.setattr(merging_sums, "_numpy", lambda: None)
+    assert column_sums(data, form) == expected
 
 
 @pytest.mark.parametrize("text", [

@@ -15,8 +15,13 @@ from iopstui.features.fleet.merging.combined_frame import frame_of_second
 from iopstui.features.fleet.merging.merger import MergedInterval, Merger, certify_merge
 from iopstui.features.fleet.merging.sums import MalformedRow
 from iopstui.features.fleet.output.labelled_rows import merged_streams
-from iopstui.features.fleet.output.sinks import merged_object, second_object, session_object
-from iopstui.features.fleet.output.wording import ending, totals_text
+from iopstui.features.fleet.output.sinks import (
+    ending,
+    merged_object,
+    second_object,
+    session_object,
+    totals_text,
+)
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.histogram import merge, percentile_name, percentiles
 

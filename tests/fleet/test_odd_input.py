@@ -22,8 +22,7 @@ from iopstui.errors import UsageError
 from iopstui.features.fleet.fleet import start_spread_ms
 from iopstui.features.fleet.fleet_events import FleetRunStarted
 from iopstui.features.fleet.hosts import member as members
-from iopstui.features.fleet.hosts.clocks import ClockOffset
-from iopstui.features.fleet.hosts.conversation import is_order
+from iopstui.features.fleet.hosts.conversation import ClockOffset, is_order
 from iopstui.features.fleet.hosts.host_disks import disk_conflicts
 from iopstui.features.fleet.hosts.member import MAX_TEXT, Member
 from iopstui.features.fleet.hosts.nodes import Node
@@ -32,9 +31,7 @@ from iopstui.features.fleet.merging.merger import Merger, certify_merge
 from iopstui.features.fleet.merging.sums import MalformedRow
 from iopstui.features.fleet.output.labelled_rows import line_rows, merged_streams
 from iopstui.features.fleet.output.sinks import totals_sink
-from iopstui.features.fleet.program.record_file import RecordFile
-from iopstui.features.fleet.program.run_planner import FleetRecorder
-from iopstui.features.fleet.program.run_reporter import RunPrinter
+from iopstui.features.fleet.program.run_planner import FleetRecorder, RecordFile, RunPrinter
 from iopstui.features.fleet.session import PlannedRun
 
 HUGE = 10**400

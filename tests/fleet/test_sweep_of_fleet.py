@@ -20,7 +20,7 @@ from test_fleet_session import WITHIN_S, Made
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, UsageError
 from iopstui.events import ExperimentFinished, PointFailed, PointFinished, PointStarted
-from iopstui.features.fleet.commands import fleet as command
+from iopstui.features.fleet import command_fleet as command
 from iopstui.features.fleet.fleet import Fleet
 from iopstui.features.fleet.fleet_events import FleetEvent, FleetRunStarted
 from iopstui.features.fleet.fleet_state import IDLE, FleetState
@@ -36,8 +36,8 @@ from iopstui.features.fleet.host_sweep import (
 from iopstui.features.fleet.hosts.host_tunables import HostTunables
 from iopstui.features.fleet.hosts.nodes import parse_nodes
 from iopstui.features.fleet.merging.merger import Merger
-from iopstui.features.fleet.program.record_file import run_over_object, run_started_object
 from iopstui.features.fleet.program.run import sweep_plan
+from iopstui.features.fleet.program.run_planner import run_over_object, run_started_object
 from iopstui.features.fleet.program.screen import FleetRecorder, FleetRunPlanner
 from iopstui.features.fleet.replay import FleetReplay
 from iopstui.features.fleet.session import FleetSession, PlannedRun

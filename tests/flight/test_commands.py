@@ -18,8 +18,8 @@ from iopstui.cli.program import main
 from iopstui.cli.runs import watch_disks
 from iopstui.errors import UsageError
 from iopstui.features.flight.directory import stored_files
-from iopstui.features.flight.extract import extract
 from iopstui.features.flight.flight_replay import FlightReplay
+from iopstui.features.flight.span import extract
 from iopstui.features.flight.thinning import thin
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.recording.reader import Recording, SampleRecord, recording_path

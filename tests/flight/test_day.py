@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 from iopstui.features.flight import hour_baseline
 from iopstui.features.flight.directory import stored_files
 from iopstui.features.flight.history import read_history, usual_at
-from iopstui.features.flight.model.bad_times import Stretch, bad_times, stretches
-from iopstui.features.flight.model.peaks import join
+from iopstui.features.flight.model.bad_times import Stretch, bad_times, join, stretches
 from iopstui.features.flight.past_answer import _of_same_seconds, _with_recorded, why_then
 from iopstui.features.flight.span import read_span
 from iopstui.features.flight.thinning import thin

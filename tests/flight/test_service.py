@@ -12,7 +12,7 @@ import pytest
 from iopstui.cli.program import build_parser, parse_arguments
 from iopstui.features.flight import doctor_check
 from iopstui.features.flight.directory import Name, Ring
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 
 UNIT = Path(doctor_check.__file__).parent / "systemd" / doctor_check.UNIT
 

@@ -17,7 +17,7 @@ from made_siblings import Night, frames_of, like_disks, minutes_of_weeks
 from iopstui import events
 from iopstui.cli.program import main
 from iopstui.features.flight.directory import stored_files
-from iopstui.features.flight.model.sibling_days import SiblingDays, SlowedDisk
+from iopstui.features.flight.model.bad_times import SiblingDays, SlowedDisk
 from iopstui.features.flight.past_answer import sibling_json, sibling_lines
 from iopstui.features.flight.span import Span
 from iopstui.features.flight.thinning import thin

@@ -16,10 +16,10 @@ from iopstui.fio import inspect as fio_inspect
 from iopstui.fio.library import parse_header
 from iopstui.fio.stream.framing import Document, Framer
 from iopstui.fio.stream.status import parse_status
-from iopstui.linux import sysattr
+from iopstui.linux import kernel_files
 from iopstui.linux.counters import io_limits, procfs
 from iopstui.linux.counters.cgroup import parse_memberships, parse_throttled_us
-from iopstui.linux.counters.per_cpu_count import next_per_cpu_count, parse_per_cpu_count
+from iopstui.linux.counters.interrupts import next_per_cpu_count, parse_per_cpu_count
 from iopstui.linux.devices import signatures, smart
 from iopstui.linux.devices.health import (
     parse_array,
@@ -32,13 +32,13 @@ from iopstui.linux.devices.irqmap import parse_names
 from iopstui.linux.devices.sysfs import parse_drivers, parse_scheduler
 from iopstui.linux.devices.usage import mounts
 from iopstui.linux.machine import conditions as cpu_state
-from iopstui.linux.nvme import pages
+from iopstui.linux.nvme import admin
 from iopstui.linux.nvme.admin import DriveUnreadable
 from iopstui.linux.nvme.aws import parse_statistics
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.fio.log_lines import KINDS, Logs, read_log
-from iopstui.model.fio.sizes import size_bytes
+from iopstui.model.sizes import size_bytes
 from iopstui.output.pages.devices import health_text
 from iopstui.text import printable
 
@@ -149,9 +149,9 @@ def nvme_pages(data: bytes) -> None:
     """Whatever a drive answers: figures or a sentence."""
     padded = data + bytes(4096)
     page_parsers: tuple[Callable[[bytes], object], ...] = (
-        pages.parse_smart, pages.parse_ocp, pages.parse_endurance, pages.parse_placement,
-        pages.parse_supported, pages.parse_self_test, pages.parse_firmware, pages.parse_controller,
-        pages.parse_namespace, pages.parse_transitions, lambda page: list(pages.parse_errors(page)),
+        admin.parse_smart, admin.parse_ocp, admin.parse_endurance, admin.parse_placement,
+        admin.parse_supported, admin.parse_self_test, admin.parse_firmware, admin.parse_controller,
+        admin.parse_namespace, admin.parse_transitions, lambda page: list(admin.parse_errors(page)),
         parse_statistics,
     )  # fmt: skip
     for parse in page_parsers:
@@ -186,7 +186,7 @@ PARSERS: dict[str, Callable[[bytes], object]] = {
     "throttled": parse_throttled_us,
     "mountinfo": lambda data: mounts.parse_mountinfo(text(data)),
     "swaps": lambda data: mounts.parse_swaps(text(data)),
-    "cpu list": lambda data: sysattr.parse_cpu_list(text(data)),
+    "cpu list": lambda data: kernel_files.parse_cpu_list(text(data)),
     "scheduler": lambda data: parse_scheduler(text(data)),
     "irq names": lambda data: parse_names(text(data)),
     "drivers": lambda data: parse_drivers(text(data)),

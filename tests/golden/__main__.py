@@ -65,9 +65,10 @@ def _outputs(top: Path, only: str) -> dict[str, bytes]:
 def _cases(top: Path, place: Path) -> Iterator[tuple[str, list[str]]]:
     """Each case's name and its command line; inputs are put into ``place``."""
     yield "help", ["--help"]
-    files = (top / "iopstui").glob("**/commands/[a-z]*.py")
-    for file in sorted(files, key=lambda file: file.name):
-        yield f"help-{file.stem}", [file.stem, "--help"]
+    own = (top / "iopstui").glob("cli/commands/[a-z]*.py")
+    of_features = (top / "iopstui").glob("features/*/command_*.py")
+    for command in sorted(file.stem.removeprefix("command_") for file in (*own, *of_features)):
+        yield f"help-{command}", [command, "--help"]
     for form in ("table", "json", "schema"):
         yield f"fields-{form}", ["fields", "--format", form]
     for name in ("jobs", "volumes", "lesson"):

@@ -13,9 +13,9 @@ import recordings as made
 from iopstui import events
 from iopstui.features.flight.directory import Ring
 from iopstui.features.flight.recorder import FlightRecorder
-from iopstui.linux.process.clock import Clock
-from iopstui.linux.roots import Roots
-from iopstui.model.answer.tracker import AnswerTracker
+from iopstui.linux.kernel_files import Roots
+from iopstui.linux.own_threads import Clock
+from iopstui.model.answer.judge import AnswerTracker
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.findings.evidence import NO_CONDITIONS

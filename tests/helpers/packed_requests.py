@@ -1,8 +1,8 @@
-"""Captured requests as the kernel's programs pack them (features/capture/model/packing.py)."""
+"""Captured requests as the kernel's programs pack them (features/capture/model/workload.py)."""
 
 from __future__ import annotations
 
-from iopstui.features.capture.model.packing import KIND_AT, LOW_BITS, MAX_SECTORS, PID_AT
+from iopstui.features.capture.model.workload import KIND_AT, LOW_BITS, MAX_SECTORS, PID_AT
 
 
 def pack_shape(pid: int, kind: int, sectors: int, flags: int = 0) -> int:

@@ -8,8 +8,8 @@ from fio_recordings import samples, statuses
 from slow_requests import exemplar
 
 from iopstui.events import Event, FrameReady, SessionEnded, StepFinished, StepStarted
-from iopstui.linux.network.connections import _INFO
-from iopstui.model.cgroups.rates import COUNTERS, CPU_US, LIMITS, PRESSURES, ROOT_FLAG, counter_name
+from iopstui.linux.network import _INFO
+from iopstui.model.cgroups import COUNTERS, CPU_US, LIMITS, PRESSURES, ROOT_FLAG, counter_name
 from iopstui.model.metrics.aws import AT_NS, GROWING, QUEUE, READ_BINS, WRITE_BINS
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.nvme import NVME_COUNTERS

@@ -6,8 +6,7 @@ import math
 import random
 from dataclasses import dataclass
 
-from iopstui.features.limit.model.estimate import Run, Second
-from iopstui.features.limit.model.search import Search
+from iopstui.features.limit.model import Run, Search, Second
 
 SETTLE_S, OVERHEAD_S = 2.0, 3.0
 ALLOWED = 0.01

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 
 PCI = "devices/pci0000:00/0000:00:0"
 VIRTUAL = "devices/virtual/block"

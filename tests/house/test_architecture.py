@@ -90,7 +90,7 @@ def lint_imports(directory: Path) -> subprocess.CompletedProcess[str]:
 
 
 VIOLATIONS = (
-    ("model", "iopstui.linux.roots"),
+    ("model", "iopstui.linux.kernel_files"),
     ("model", "psutil"),
     ("model/block", "iopstui.model.metrics.frame"),
     ("linux", "iopstui.fio.stream"),

@@ -112,7 +112,8 @@ def test_the_pages_for_developers_list_each_feature(page: str, row: str) -> None
 
 
 def own_commands(feature: str) -> list[str]:
-    return sorted(path.stem for path in (PACKAGE / "features" / feature).glob("commands/[a-z]*.py"))
+    files = (PACKAGE / "features" / feature).glob("command_*.py")
+    return sorted(path.stem.removeprefix("command_") for path in files)
 
 
 def test_the_program_works_without_each_feature(tmp_path: Path) -> None:

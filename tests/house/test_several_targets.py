@@ -20,17 +20,17 @@ from iopstui.errors import UsageError
 from iopstui.events import FrameReady
 from iopstui.features.reports import report_data
 from iopstui.features.reports import words as report_words
-from iopstui.model.block.device_watch import DeviceWatch
+from iopstui.model.block.device import DeviceWatch
 from iopstui.model.block.target import DEVICE, DIRECTORY, Layer, Target, combine_targets
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.experiment.point import PointMeter
 from iopstui.model.figures.disk import DiskRates, disk_rates, sum_rates
+from iopstui.model.figures.figure import TOTAL
 from iopstui.model.findings import diagnosis
 from iopstui.model.findings.evidence import Evidence
 from iopstui.model.findings.finding import device_names_text
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import FrameBuilder
-from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.samples import DiskCounters, KernelSample, RawSample
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.jsonl import frame_object, session_object

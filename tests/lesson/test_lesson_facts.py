@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.features.lessons.model.figures import FACTS
+from iopstui.features.lessons.model.formula import FACTS
 from iopstui.features.lessons.play import facts as lesson_facts
 from iopstui.features.lessons.play.facts import TargetFacts, read_target_facts
 from iopstui.features.lessons.play.library import find_lesson
 from iopstui.features.lessons.play.player import LessonRun
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, QueueLimits
 from iopstui.model.block.target import Target
 from iopstui.safety.tunables import TunableState

@@ -20,8 +20,8 @@ from iopstui.features.lessons.model.file import parse_lesson
 from iopstui.features.lessons.model.formula import Value
 from iopstui.features.lessons.plain_player import LessonPlayer
 from iopstui.features.lessons.play.facts import TargetFacts
+from iopstui.features.lessons.play.lesson_state import DONE, FAILED, READY, RUNNING, SKIPPED
 from iopstui.features.lessons.play.library import Lessons, shipped_lessons
-from iopstui.features.lessons.play.page import DONE, FAILED, READY, RUNNING, SKIPPED
 from iopstui.features.lessons.play.player import LessonRun
 from iopstui.model.block.target import DIRECTORY, Target, combine_targets
 from iopstui.model.experiment.run_request import RunRequest

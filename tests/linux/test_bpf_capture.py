@@ -21,8 +21,8 @@ from iopstui.features.capture.kernel.workload_capture import (
     WorkloadCapture,
     cgroups_below,
 )
-from iopstui.features.capture.model import packing
-from iopstui.features.capture.model.packing import METADATA, METADATA_PROCESS
+from iopstui.features.capture.model import workload
+from iopstui.features.capture.model.workload import METADATA, METADATA_PROCESS
 from iopstui.linux.probe import bpf
 from iopstui.linux.probe.regions import Region
 from tests.helpers.packed_requests import pack_shape, pack_value
@@ -240,9 +240,9 @@ def test_nothing_is_open_when_it_is_closed(begin: Callable[..., BpfCapture]) -> 
 
 
 def shaped(kernel: Kernel, number: int, pid: int, sectors: int, cgroup: int) -> None:
-    kernel.write(number, 10**6 * number, 8 * number, pack_shape(pid, packing.READ, sectors),
-                 pack_value(pid, packing.READ, 1),
-                 pack_value(pid, packing.READ, 0), cgroup, 1)  # fmt: skip
+    kernel.write(number, 10**6 * number, 8 * number, pack_shape(pid, workload.READ, sectors),
+                 pack_value(pid, workload.READ, 1),
+                 pack_value(pid, workload.READ, 0), cgroup, 1)  # fmt: skip
 
 
 def process(tree: Tree, pid: int, name: str, parent: int) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.linux.process.busiest import MIN_INTERVAL_S, BusiestProcess
-from iopstui.linux.process.process_io import ProcessRates
+from iopstui.linux.process.process_io import MIN_INTERVAL_S, BusiestProcess, ProcessRates
 
 BUSY, IDLE = ProcessRates(812, "postgres", 5e7, 1e7), ProcessRates(9, "dd", 1.0, 0.0)
 

@@ -18,8 +18,8 @@ from iopstui.features.capture.kernel.kernel_types import (
     CaptureTypes,
 )
 from iopstui.features.capture.kernel.programs import CapturedDisk, Maps
-from iopstui.features.capture.model import packing
-from iopstui.linux.probe.assembler import GET_CURRENT_PID_TGID, KTIME_GET_NS
+from iopstui.features.capture.model import workload
+from iopstui.linux.probe.bpf import GET_CURRENT_PID_TGID, KTIME_GET_NS
 from iopstui.linux.probe.counting import InFlightMap
 from tests.helpers.packed_requests import pack_shape, pack_value
 
@@ -134,9 +134,9 @@ def test_a_request_is_noted_with_the_process_that_asked_for_it() -> None:
     disk.sent(3, pid=4711, sector=(5 << 11) + 8, size=8192)
     ((time, sector, shape, depth, region, cgroup, total),) = disk.records()
     assert (time, sector) == (1_000_000, (5 << 11) + 8)
-    assert shape == pack_shape(4711, packing.READ, 16, packing.SYNC)
-    assert depth == pack_value(4711, packing.READ, 1)
-    assert region == pack_value(4711, packing.READ, 5)
+    assert shape == pack_shape(4711, workload.READ, 16, workload.SYNC)
+    assert depth == pack_value(4711, workload.READ, 1)
+    assert region == pack_value(4711, workload.READ, 5)
     assert (cgroup, total) == (77, 1)
     assert disk.counter(programs.UNKNOWN) == 0
 
@@ -146,19 +146,24 @@ def test_a_request_without_a_known_bio_belongs_to_who_runs() -> None:
     disk.pid = 88
     disk.happens(ISSUE, disk.request(0, WRITE, bio=BIOS + 256))
     ((*_, shape, _, _, cgroup, _),) = disk.records()
-    assert (shape >> packing.PID_AT, cgroup, disk.counter(programs.UNKNOWN)) == (88, 0, 1)
+    assert (shape >> workload.PID_AT, cgroup, disk.counter(programs.UNKNOWN)) == (88, 0, 1)
 
 
 @pytest.mark.parametrize(
     ("operation", "kind"),
-    [(READ, packing.READ), (WRITE, packing.WRITE), (DISCARD, packing.DISCARD), (5, packing.DISCARD),
-     (9, packing.WRITE)],
-)  # fmt: skip
+    [
+        (READ, workload.READ),
+        (WRITE, workload.WRITE),
+        (DISCARD, workload.DISCARD),
+        (5, workload.DISCARD),
+        (9, workload.WRITE),
+    ],
+)
 def test_kinds(operation: int, kind: int) -> None:
     disk = Disk()
     disk.sent(0, operation=operation)
     ((_, _, shape, *_),) = disk.records()
-    assert shape >> packing.KIND_AT & 3 == kind and not shape & packing.FUA
+    assert shape >> workload.KIND_AT & 3 == kind and not shape & workload.FUA
 
 
 def test_what_has_no_data_or_is_another_disk_s_is_left_out() -> None:
@@ -181,9 +186,9 @@ def test_a_flush_and_fua_are_those_of_the_bio() -> None:
     disk.sent(0, pid=5, operation=WRITE, flags=FUA | PREFLUSH)
     flush, write = disk.records()
     # with the data that the bio carries
-    assert flush[2] == pack_shape(5, packing.FLUSH, 8)
+    assert flush[2] == pack_shape(5, workload.FLUSH, 8)
     assert flush[3] == flush[4] == flush[6] == 0
-    assert write[2] == pack_shape(5, packing.WRITE, 8, packing.FUA | packing.SYNC)
+    assert write[2] == pack_shape(5, workload.WRITE, 8, workload.FUA | workload.SYNC)
 
 
 def test_metadata_counts_as_another_process() -> None:
@@ -191,11 +196,11 @@ def test_metadata_counts_as_another_process() -> None:
     disk.sent(0, pid=5, operation=WRITE | META)
     disk.sent(1, pid=5, operation=WRITE)
     metadata, data = disk.records()
-    assert metadata[2] == pack_shape(5 | packing.METADATA, packing.WRITE, 8, packing.SYNC)
-    assert data[2] == pack_shape(5, packing.WRITE, 8, packing.SYNC)
+    assert metadata[2] == pack_shape(5 | workload.METADATA, workload.WRITE, 8, workload.SYNC)
+    assert data[2] == pack_shape(5, workload.WRITE, 8, workload.SYNC)
     # the depth is that of the process with its metadata
-    assert metadata[3] == pack_value(5 | packing.METADATA, packing.WRITE, 1)
-    assert data[3] == pack_value(5, packing.WRITE, 2)
+    assert metadata[3] == pack_value(5 | workload.METADATA, workload.WRITE, 1)
+    assert data[3] == pack_value(5, workload.WRITE, 2)
 
 
 def test_depths_are_those_of_the_process_and_of_the_disk() -> None:
@@ -205,7 +210,7 @@ def test_depths_are_those_of_the_process_and_of_the_disk() -> None:
     disk.sent(2, pid=5)
     disk.happens(COMPLETE, first)
     disk.sent(3, pid=5)
-    assert [record[3] & packing.LOW_BITS for record in disk.records()] == [1, 1, 2, 2]
+    assert [record[3] & workload.LOW_BITS for record in disk.records()] == [1, 1, 2, 2]
     assert [record[6] for record in disk.records()] == [1, 2, 3, 3]
 
 
@@ -214,17 +219,17 @@ def test_a_part_of_a_request_does_not_end_it() -> None:
     request = disk.sent(0, size=8192)
     disk.happens(COMPLETE, request, size=4096)
     disk.sent(1)
-    assert disk.records()[1][3] & packing.LOW_BITS == 2
+    assert disk.records()[1][3] & workload.LOW_BITS == 2
     disk.happens(COMPLETE, request, size=8192)
     disk.sent(2)
-    assert disk.records()[2][3] & packing.LOW_BITS == 2
+    assert disk.records()[2][3] & workload.LOW_BITS == 2
 
 
 def test_a_completion_that_was_not_seen_is_repaired_by_the_next_of_its_tag() -> None:
     disk = Disk()
     for number in range(10):
         disk.sent(number, tag=1, sector=number * 100)
-    assert {record[3] & packing.LOW_BITS for record in disk.records()} == {1}
+    assert {record[3] & workload.LOW_BITS for record in disk.records()} == {1}
     assert {record[6] for record in disk.records()} == {1}
 
 
@@ -251,7 +256,7 @@ def test_a_request_that_is_sent_again_is_one() -> None:
 
 
 def sequential(disk: Disk) -> list[bool]:
-    return [bool(record[2] & packing.SEQUENTIAL) for record in disk.records()]
+    return [bool(record[2] & workload.SEQUENTIAL) for record in disk.records()]
 
 
 def test_streams_that_are_interleaved_are_sequential_each() -> None:
@@ -280,8 +285,8 @@ def test_bios_of_a_disk_without_requests() -> None:
     disk.pid = 12
     disk.happens(BIO_QUEUE, bio)
     flush, write = disk.records()
-    assert flush[2] == pack_shape(12, packing.FLUSH, 8)
-    assert write[1:5] == [2048, pack_shape(12, packing.WRITE, 8),
+    assert flush[2] == pack_shape(12, workload.FLUSH, 8)
+    assert write[1:5] == [2048, pack_shape(12, workload.WRITE, 8),
                           pack_value(12, 1, 1), pack_value(12, 1, 1)]  # fmt: skip
     # its place has moved on when it ends
     disk.put(bio + 32, 2056)
@@ -304,5 +309,5 @@ def test_a_bio_s_metadata_counts_as_another_process() -> None:
     disk.pid = 12
     disk.happens(BIO_QUEUE, disk.bio(0, READ | META, 4096, 2048))
     ((_, _, shape, depth, *_),) = disk.records()
-    assert shape == pack_shape(12 | packing.METADATA, packing.READ, 8)
-    assert depth == pack_value(12 | packing.METADATA, packing.READ, 1)
+    assert shape == pack_shape(12 | workload.METADATA, workload.READ, 8)
+    assert depth == pack_value(12 | workload.METADATA, workload.READ, 1)

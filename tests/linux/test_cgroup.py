@@ -3,11 +3,7 @@ from __future__ import annotations
 import pytest
 from trees import Tree
 
-from iopstui.linux.counters.cgroup import (
-    cpu_stat_files,
-    parse_throttled_us,
-    read_cpu_limits,
-)
+from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us, read_cpu_limits
 
 
 def found(tree: Tree) -> list[str]:

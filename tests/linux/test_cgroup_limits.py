@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.linux.counters import cgroup_limits
-from iopstui.linux.counters.cgroup_limits import ReachedLimits
-from iopstui.linux.roots import Roots
+from iopstui.linux.counters import io_limits
+from iopstui.linux.counters.io_limits import ReachedLimits
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.device import BlockDevice
 
 DEVICES = {"vda": BlockDevice("vda", "/dev/vda", 254, 0, "virtio-blk", 1 << 30)}
@@ -17,7 +17,7 @@ DEVICES = {"vda": BlockDevice("vda", "/dev/vda", 254, 0, "virtio-blk", 1 << 30)}
 def reached(tmp_path: Path, files: dict[str, str], later: dict[str, str],
             monkeypatch: pytest.MonkeyPatch) -> list[str]:  # fmt: skip
     clock = [10.0]
-    monkeypatch.setattr(cgroup_limits.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(io_limits.time, "monotonic", lambda: clock[0])
     top = tmp_path / "sys/fs/cgroup"
     for name, text in files.items():
         (top / name).parent.mkdir(parents=True, exist_ok=True)

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.linux.counters import cgroup, cgroup_load
-from iopstui.linux.counters.cgroup import CgroupReader
-from iopstui.linux.counters.cgroup_load import CgroupLoad
+from iopstui.linux.counters import cgroup
+from iopstui.linux.counters.cgroup import CgroupLoad, CgroupReader
 from iopstui.linux.counters.sampler import KernelSampler
-from iopstui.linux.roots import Roots
-from iopstui.model.cgroups.rates import ROOT_FLAG, SOURCE, counter_name
+from iopstui.linux.kernel_files import Roots
+from iopstui.model.cgroups import ROOT_FLAG, SOURCE, counter_name
 
 ID = "ab" * 32
 
@@ -53,7 +52,7 @@ def test_rates_of_the_groups_on_a_partition_s_disk(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter((10.0, 12.0, 12.5, 14.0))
-    monkeypatch.setattr(cgroup_load.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(cgroup.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(cgroup.time, "monotonic_ns", lambda: 0)
     machine.group("", 1000)
     machine.group("system.slice", 100)

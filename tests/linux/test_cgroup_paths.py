@@ -9,7 +9,7 @@ import pytest
 from trees import Tree
 
 from iopstui.linux.counters.cgroup import CgroupPaths
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 
 
 @pytest.fixture

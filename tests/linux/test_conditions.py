@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from trees import Tree
 
 from iopstui.linux.devices.sysfs import read_devices, read_kernel
+from iopstui.linux.kernel_files import Roots, parse_cpu_list, read_text
 from iopstui.linux.machine.conditions import ConditionsFiles
-from iopstui.linux.nvme.diag import counter_reader
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import parse_cpu_list, read_text
+from iopstui.linux.nvme.health import counter_reader
 from iopstui.model.findings.conditions import (
     Array,
     Conditions,

@@ -8,9 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.linux.network.connections import ConnectionReader, TcpSocket, parse_socket, tcp_sockets
-from iopstui.linux.network.endpoints import Endpoint, endpoints
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
+from iopstui.linux.network import (
+    ConnectionReader,
+    Endpoint,
+    TcpSocket,
+    endpoints,
+    parse_socket,
+    tcp_sockets,
+)
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.network import counter_name
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.linux.activity.disk_use import PAGE, DiskUseReader
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.answer.use import ALL_HIDDEN, DiskUse
 from iopstui.model.block.device import BlockDevice
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from iopstui.linux.counters import function_calls
-from iopstui.linux.counters.function_calls import FunctionCallReader
+from iopstui.linux.counters import interrupts
+from iopstui.linux.counters.interrupts import FunctionCallReader
 
 TABLE = b"           CPU0       CPU1\n  1:          5          6   IO-APIC\n"
 TABLE += b" 24:  1 2 x\n" * 40 + b"CAL:         70         80   Function call interrupts\n"
@@ -37,14 +37,14 @@ def reader(size: int, *times: int) -> tuple[FunctionCallReader, File]:
 def test_only_the_head_and_the_tail_are_looked_at(
     monkeypatch: pytest.MonkeyPatch, size: int, tail: int
 ) -> None:
-    monkeypatch.setattr(function_calls, "TAIL_BYTES", tail)
+    monkeypatch.setattr(interrupts, "TAIL_BYTES", tail)
     one, _ = reader(size, 1000, 1301)
     found = one.read()
     assert (found.counts, found.at_ns, found.took_ns) == ({0: 70, 1: 80}, 1150, 301)
 
 
 def test_no_more_than_the_tail_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(function_calls, "TAIL_BYTES", 100)
+    monkeypatch.setattr(interrupts, "TAIL_BYTES", 100)
     one, _ = reader(10)
     head, tail = one._first_line_and_tail()
     assert head == TABLE.split(b"\n")[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.linux.devices.identity import target_identity
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target
 

@@ -7,7 +7,7 @@ import pytest
 from trees import Tree
 
 from iopstui.linux.devices.sysfs import parse_threaded, read_kernel
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.device import Kernel
 
 RT = "Linux version 6.1.0-rt (x@y) (gcc) #1 SMP PREEMPT_RT Debian 6.1.112-1 (2024-09-30)"

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.linux.devices import kernel_files
-from iopstui.linux.devices.kernel_files import kernel_file_system, removal_lock
 from iopstui.linux.devices.target import resolve_target
-from iopstui.linux.roots import Roots
+from iopstui.linux.devices.usage import mounts
+from iopstui.linux.devices.usage.mounts import kernel_file_system, removal_lock
+from iopstui.linux.kernel_files import Roots
 from iopstui.safety.scratch import make_scratch
 
 
@@ -45,7 +45,7 @@ def test_no_scratch_file_is_made_among_them(place: str) -> None:
 def test_directories_that_let_nothing_go(
     flags: int, flag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernel_files.fcntl, "ioctl", lambda *_: struct.pack("=II", flags, 0))
+    monkeypatch.setattr(mounts.fcntl, "ioctl", lambda *_: struct.pack("=II", flags, 0))
     assert removal_lock(tmp_path) == flag
     if flag:
         with pytest.raises(UsageError) as caught:
@@ -58,5 +58,5 @@ def test_a_file_system_without_such_flags(tmp_path: Path, monkeypatch: pytest.Mo
     def refused(*_: object) -> bytes:
         raise OSError
 
-    monkeypatch.setattr(kernel_files.fcntl, "ioctl", refused)
+    monkeypatch.setattr(mounts.fcntl, "ioctl", refused)
     assert removal_lock(tmp_path) == "" == removal_lock(tmp_path / "none")

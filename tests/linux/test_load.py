@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.machine.load import DiskLoads
-from iopstui.linux.roots import Roots
 
 LINE = "   8 {minor} {name} {reads} 0 {sectors} 0 0 0 0 0 0 {io_ms} 0 0 0 0 0 0 0\n"
 

@@ -11,7 +11,7 @@ import pytest
 from iopstui.errors import UsageError
 from iopstui.linux import shares
 from iopstui.linux.devices.usage.mounts import parse_mountinfo
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.shares import (
     find_hung_mount,
     find_hung_paths,

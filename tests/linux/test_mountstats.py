@@ -13,7 +13,7 @@ from plain_mountstats import parse_mountstats
 
 from iopstui.linux.counters.mountstats import FULL_READ_EVERY, NfsCounters
 from iopstui.linux.counters.sampler import KernelSampler
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 
 PROC = Path(__file__).parent.parent / "fixtures" / "proc"
 BEFORE, AFTER = (

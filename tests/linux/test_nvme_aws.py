@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from trees import Tree
 
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.nvme.admin import MalformedPage
 from iopstui.linux.nvme.aws import Volume, VolumeReader, parse_statistics, volumes_of
-from iopstui.linux.nvme.pages import MalformedPage
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.experiment.run_request import RunRequest
+from iopstui.session.tick.context import Viewer
 from iopstui.session.tick.sampling import Sampling
-from iopstui.session.viewer import Viewer
 
 # offset by offset, as published: the page is not made by the structure that reads it
 OFFSETS = {

@@ -10,7 +10,7 @@ from trees import Tree
 
 from iopstui.errors import UsageError
 from iopstui.linux.devices import target as targets
-from iopstui.linux.devices.nvme_generic import (
+from iopstui.linux.devices.aliases import (
     generic_number,
     generic_of,
     namespace_of,

@@ -9,7 +9,7 @@ from hardware import multipath_head, nvme_disk, scsi_disk
 from trees import Tree
 
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.nvme import admin, pages
+from iopstui.linux.nvme import admin
 from iopstui.linux.nvme.admin import DriveUnreadable
 from iopstui.linux.nvme.health import (
     Drive,
@@ -77,7 +77,7 @@ class Pages:
                 data[4 * number] = 1
         if page == admin.OCP_SMART:
             data[0] = 9
-            data[496:512] = pages.OCP_GUID
+            data[496:512] = admin.OCP_GUID
         if page == admin.ENDURANCE:
             assert specific == 4
             data[80] = 6

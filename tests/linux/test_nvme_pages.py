@@ -1,4 +1,4 @@
-"""Log pages, against nvme-cli's JSON of the same second and against the specification's offsets."""
+"""Log admin, against nvme-cli's JSON of the same second and against the specification's offsets."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.linux.nvme import pages
-from iopstui.linux.nvme.admin import DriveUnreadable
-from iopstui.linux.nvme.pages import MalformedPage
+from iopstui.linux.nvme import admin
+from iopstui.linux.nvme.admin import DriveUnreadable, MalformedPage
 
 # raw pages of QEMU 7.2's drive, and what nvme-cli 2.3 made of them in the same second
 QEMU = json.loads((Path(__file__).parents[1] / "fixtures/nvme/qemu-7.2.json").read_text())
@@ -48,7 +47,7 @@ def filled(size: int, **values: tuple[int, int, int]) -> bytes:
 
 
 def test_smart_agrees_with_nvme_cli() -> None:
-    found = pages.parse_smart(page("smart"))
+    found = admin.parse_smart(page("smart"))
     assert found == {own: int(told("smart")[theirs]) for own, theirs in NVME_CLI.items()}
     assert found["write_commands"] == 13823, "the page has something to compare"
 
@@ -61,20 +60,20 @@ def test_every_counter_of_smart_has_its_own_place() -> None:
               "thermal_1": 216, "thermal_2": 220, "thermal_1_s": 224,
               "thermal_2_s": 228}  # fmt: skip
     data = filled(512, **{name: (at, 4, 1000 + at) for name, at in places.items()})
-    found = pages.parse_smart(data)
+    found = admin.parse_smart(data)
     assert {name: found[name] for name in places} == {n: 1000 + at for n, at in places.items()}
 
 
 def test_sensors_and_what_no_drive_can_have() -> None:
     data = filled(512, kelvin=(1, 2, 0), one=(200, 2, 310), two=(202, 2, 0), three=(204, 2, 65535))
-    found = pages.parse_smart(data)
+    found = admin.parse_smart(data)
     assert "kelvin" not in found and found["sensor_1_kelvin"] == 310
     assert not {"sensor_2_kelvin", "sensor_3_kelvin"} & set(found)
-    assert "units_written" not in pages.parse_smart(b"\xff" * 512), "2^128 units are no count"
+    assert "units_written" not in admin.parse_smart(b"\xff" * 512), "2^128 units are no count"
 
 
 def test_identify_agrees_with_nvme_cli() -> None:
-    found, other = pages.parse_controller(page("ctrl")), told("ctrl")
+    found, other = admin.parse_controller(page("ctrl")), told("ctrl")
     assert (found.model, found.serial, found.firmware) == tuple(
         other[name].strip() for name in ("mn", "sn", "fr")
     )
@@ -90,17 +89,17 @@ def test_identify_agrees_with_nvme_cli() -> None:
 
 
 def test_a_namespace_agrees_with_nvme_cli() -> None:
-    found, other = pages.parse_namespace(page("ns")), told("ns")
+    found, other = admin.parse_namespace(page("ns")), told("ns")
     theirs = [(1 << one["ds"], one["ms"], one["rp"]) for one in other["lbafs"]]
     assert list(found.formats) == theirs and len(theirs) > 1
     assert (found.block, found.metadata) == theirs[other["flbas"] & 15][:2]
 
 
 def test_firmware_slots() -> None:
-    found = pages.parse_firmware(page("fw"))
+    found = admin.parse_firmware(page("fw"))
     assert (found.active, found.next) == (1, 0) and found.revisions == {1: "1.0"}
     data = filled(512, afi=(0, 1, 0x21))[:8] + b"FIRST   SECOND\x1b[" + bytes(488)
-    found = pages.parse_firmware(data)
+    found = admin.parse_firmware(data)
     assert (found.active, found.next) == (1, 2)
     assert found.revisions[1] == "FIRST" and "\x1b" not in found.revisions[2]
 
@@ -108,55 +107,55 @@ def test_firmware_slots() -> None:
 def test_errors_the_newest_first_without_unused_entries() -> None:
     used = filled(64, count=(0, 8, 12), queue=(8, 2, 3), command=(10, 2, 44),
                   status=(12, 2, 0x281 << 1 | 1), lba=(16, 8, 4096), nsid=(24, 4, 1))  # fmt: skip
-    (entry,) = pages.parse_errors(used + bytes(64))
-    assert entry == pages.ErrorEntry(12, 3, 44, 0x281, 4096, 1)
+    (entry,) = admin.parse_errors(used + bytes(64))
+    assert entry == admin.ErrorEntry(12, 3, 44, 0x281, 4096, 1)
 
 
 @pytest.mark.parametrize(
     ("head", "expected"),
     [
-        (bytes(32), pages.SelfTest("", 0, "")),
-        (bytes([1, 40, 0, 0, 0x27]) + bytes(27), pages.SelfTest("short", 40,
+        (bytes(32), admin.SelfTest("", 0, "")),
+        (bytes([1, 40, 0, 0, 0x27]) + bytes(27), admin.SelfTest("short", 40,
                                                                 "extended test failed")),
-        (bytes([2, 127, 0, 0, 0x10]) + bytes(27), pages.SelfTest("extended", 100,
+        (bytes([2, 127, 0, 0, 0x10]) + bytes(27), admin.SelfTest("extended", 100,
                                                                  "short test passed")),
-        (bytes([0, 0, 0, 0, 0x1F]) + bytes(27), pages.SelfTest("", 0, "")),
+        (bytes([0, 0, 0, 0, 0x1F]) + bytes(27), admin.SelfTest("", 0, "")),
     ],
 )  # fmt: skip
-def test_self_tests(head: bytes, expected: pages.SelfTest) -> None:
-    assert pages.parse_self_test(head) == expected
+def test_self_tests(head: bytes, expected: admin.SelfTest) -> None:
+    assert admin.parse_self_test(head) == expected
 
 
 def test_ocp_page_only_with_its_guid() -> None:
     data = filled(512, media=(0, 16, 3 << 40), read=(16, 16, 5), erase=(88, 4, 900),
                   least=(92, 4, 800), heat=(96, 1, 2))  # fmt: skip
     with pytest.raises(MalformedPage, match="C0h"):
-        pages.parse_ocp(data)
+        admin.parse_ocp(data)
     # OCP Datacenter NVMe SSD Specification: AFD514C97C6F4F9CA4F2BFEA2810AFC5h
     guid = 0xAFD514C97C6F4F9CA4F2BFEA2810AFC5.to_bytes(16, "little")
-    found = pages.parse_ocp(data[:496] + guid)
+    found = admin.parse_ocp(data[:496] + guid)
     assert found["media_bytes_written"] == 3 << 40
     assert (found["erase_count_max"], found["erase_count_min"]) == (900, 800)
 
 
 def test_endurance_group_and_supported_pages() -> None:
     data = filled(512, spare=(3, 1, 99), used=(5, 1, 3), media=(80, 16, 77), errors=(128, 16, 2))
-    assert pages.parse_endurance(data) == {
+    assert admin.parse_endurance(data) == {
         "group_spare": 99, "group_used": 3, "group_media_gb_written": 77, "group_media_errors": 2,
     }  # fmt: skip
     listed = filled(1024, smart=(4 * 2, 4, 1), ocp=(4 * 0xC0, 4, 3), other=(4 * 9, 4, 2))
-    assert pages.parse_supported(listed) == {2, 0xC0}
+    assert admin.parse_supported(listed) == {2, 0xC0}
 
 
 def test_power_transitions() -> None:
     data = filled(256, one=(0, 8, 3 << 3 | 100 << 8), two=(24, 8, 4 << 3 | 2000 << 8))
-    assert pages.parse_transitions(data) == ((0, 3, 100), (3, 4, 2000))
+    assert admin.parse_transitions(data) == ((0, 3, 100), (3, 4, 2000))
 
 
 PARSERS: tuple[Callable[[bytes], object], ...] = (
-    pages.parse_smart, pages.parse_ocp, pages.parse_endurance, pages.parse_supported,
-    pages.parse_errors, pages.parse_self_test, pages.parse_firmware, pages.parse_controller,
-    pages.parse_namespace, pages.parse_transitions,
+    admin.parse_smart, admin.parse_ocp, admin.parse_endurance, admin.parse_supported,
+    admin.parse_errors, admin.parse_self_test, admin.parse_firmware, admin.parse_controller,
+    admin.parse_namespace, admin.parse_transitions,
 )  # fmt: skip
 
 
@@ -177,10 +176,10 @@ def test_no_page_does_harm(parse: Callable[[bytes], object], start: bytes, size:
 def test_placement_statistics() -> None:
     """libnvme, struct nvme_fdp_stats_log: three counters of 16 bytes in 64."""
     page = b"".join(n.to_bytes(16, "little") for n in (5 << 40, 7 << 40, 3)) + bytes(16)
-    assert pages.parse_placement(page) == {
+    assert admin.parse_placement(page) == {
         "fdp_host_bytes_written": 5 << 40, "fdp_media_bytes_written": 7 << 40,
         "fdp_media_bytes_erased": 3,
     }  # fmt: skip
-    with pytest.raises(pages.MalformedPage):
-        pages.parse_placement(page[:63])
-    assert pages.parse_placement(b"\xff" * 64) == {}, "no drive counts so far"
+    with pytest.raises(admin.MalformedPage):
+        admin.parse_placement(page[:63])
+    assert admin.parse_placement(b"\xff" * 64) == {}, "no drive counts so far"

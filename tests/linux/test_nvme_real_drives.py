@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.linux.nvme import pages
+from iopstui.linux.nvme import admin
 from iopstui.model.metrics.nvme import drive_figures, warnings_of
 from iopstui.model.samples import DriveReading
 
@@ -51,7 +51,7 @@ def smart(facts: dict[str, int]) -> dict[str, int]:
     for name, value in facts.items():
         at, size = LAYOUT[name]
         page[at : at + size] = value.to_bytes(size, "little")
-    return pages.parse_smart(bytes(page))
+    return admin.parse_smart(bytes(page))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_power_states_and_limits() -> None:
         data[at : at + 2] = (100 * watts).to_bytes(2, "little")
         data[at + 4 : at + 12] = (15000).to_bytes(4, "little") * 2
     data[266:270] = (343).to_bytes(2, "little") + (353).to_bytes(2, "little")
-    found = pages.parse_controller(bytes(data))
+    found = admin.parse_controller(bytes(data))
     assert [one.watts for one in found.states] == [25, 20, 15, 10]
     assert {(one.entry_us, one.exit_us, one.operational) for one in found.states} == {
         (15000, 15000, True)

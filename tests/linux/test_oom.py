@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.linux.process.oom import oom_text
+from iopstui.linux.process.limits import oom_text
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from iopstui.linux.devices import aliases
 from iopstui.linux.devices.open_devices import OpenDevices
-from iopstui.linux.devices.usage import overlays
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.device import BlockDevice
 
 DEVICES = {
@@ -126,7 +126,7 @@ def test_a_file_of_an_overlay_is_on_the_disks_of_all_its_layers(
     upper.mkdir()
     numbers = {str(lower): os.makedev(65, 16), str(upper): os.makedev(65, 2)}
     fake = SimpleNamespace(path=os.path, stat=lambda name: SimpleNamespace(st_dev=numbers[name]))
-    monkeypatch.setattr(overlays, "os", fake)
+    monkeypatch.setattr(aliases, "os", fake)
     roots = process(tmp_path, ("/data/a", 30, READ))
     options = f"rw,lowerdir={lower}:{tmp_path}/l/2,upperdir={upper},workdir=/w"
     with (tmp_path / "7" / "mountinfo").open("a") as file:

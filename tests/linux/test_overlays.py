@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from iopstui.linux.devices.aliases import Overlays, parse_layers
 from iopstui.linux.devices.usage.mounts import parse_mountinfo
 from iopstui.linux.devices.usage.openers import file_identity
-from iopstui.linux.devices.usage.overlays import Overlays, parse_layers
 
 NONE = (0, 0), 1
 """A file that no name leads to."""

@@ -9,7 +9,7 @@ import pytest
 
 from iopstui import cli
 from iopstui.errors import Missing
-from iopstui.linux.process.packages import SCREEN_PACKAGES, require_packages
+from iopstui.linux.process.programs import SCREEN_PACKAGES, require_packages
 
 
 def test_all_are_there() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.linux.counters.per_cpu_count import (
+from iopstui.linux.counters.interrupts import (
     SHORT_NUMBER_CHARS,
     SPAN_BYTES,
     PerCpuCount,

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.linux.probe import counting
-from iopstui.linux.probe.assembler import GET_SMP_PROCESSOR_ID, KTIME_GET_NS
 from iopstui.linux.probe.bins import bucket_middle, size_of
+from iopstui.linux.probe.bpf import GET_SMP_PROCESSOR_ID, KTIME_GET_NS
 from iopstui.linux.probe.counting import (
     COMPLETE,
     INSERT,

@@ -13,15 +13,15 @@ from test_probe_counting import BINS_AT, CONTEXT, DISCARD, READ, WRITE, Disks
 from test_probe_slowest import CPUS, CTX, FLUSH, ORIGIN, Keeping
 
 from iopstui.linux.probe import bios, counting
-from iopstui.linux.probe.assembler import (
+from iopstui.linux.probe.bins import bucket_middle
+from iopstui.linux.probe.bios import BioTypes
+from iopstui.linux.probe.bpf import (
     GET_SMP_PROCESSOR_ID,
     KTIME_GET_NS,
     MAP_DELETE,
     MAP_LOOKUP,
     MAP_UPDATE,
 )
-from iopstui.linux.probe.bins import bucket_middle
-from iopstui.linux.probe.bios import BioTypes
 from iopstui.linux.probe.counting import COMPLETE, ISSUE, Details, MatrixMap
 from iopstui.linux.probe.regions import Region
 from iopstui.linux.probe.slowest import SlowestMap

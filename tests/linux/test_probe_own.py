@@ -14,10 +14,10 @@ import pytest
 from test_probe_btf import kernel
 from trees import Tree
 
-from iopstui.linux.probe import bpf, bpf_probe, counting, request_slots, slowest
+from iopstui.linux.own_threads import Clock
+from iopstui.linux.probe import bpf, bpf_probe, counting, slowest
 from iopstui.linux.probe.bpf_probe import BpfProbe, ProbeUnusable
 from iopstui.linux.probe.regions import Region
-from iopstui.linux.process.clock import Clock
 from iopstui.model.histogram import bucket_key
 from iopstui.model.metrics.probe import LATENCY, MATRIX, PROCESSES, SIZES, WAY
 from iopstui.model.samples import ProbeSample
@@ -115,7 +115,7 @@ def test_each_disk_has_room_for_all_its_tags(begin: Begin, made: Kernel) -> None
     begin(VDA, Region("nvme0n1", 259, 0))
     rooms = [size >> counting.SLOT_BITS for _, size in made.maps["iops_slots"]]
     # 3 queues of 100 tags; nothing is known of the other's
-    assert (rooms, made.attached) == ([512, request_slots.MAX_SLOTS], 3)
+    assert (rooms, made.attached) == ([512, bpf_probe.MAX_SLOTS], 3)
 
 
 def test_programs_that_count_what_diskstats_counts_are_believed(begin: Begin, made: Kernel) -> None:

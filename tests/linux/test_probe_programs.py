@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from iopstui.linux.probe.programs import BpfPrograms, BpfRunStats, RunTimeStats
+from iopstui.linux.probe.bpf_probe import BpfPrograms, BpfRunStats, RunTimeStats
 
 
 def program(place: Path, fd: int, **figures: int) -> None:

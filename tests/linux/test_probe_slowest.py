@@ -22,7 +22,7 @@ from test_probe_counting import (
 )
 
 from iopstui.linux.probe import counting, slowest
-from iopstui.linux.probe.assembler import (
+from iopstui.linux.probe.bpf import (
     GET_CURRENT_PID_TGID,
     GET_CURRENT_TASK,
     GET_SMP_PROCESSOR_ID,

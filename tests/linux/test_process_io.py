@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
-from iopstui.linux.roots import Roots
 
 WRITES = """
 import os, sys, time

@@ -10,8 +10,8 @@ import pytest
 
 from iopstui.linux.activity import task_waits
 from iopstui.linux.activity.task_waits import TaskWaits
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.processes import cpu_s, thread_cpu_s
-from iopstui.linux.roots import Roots
 from iopstui.model.answer.process import CHILD, DISK
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.linux.counters import procfs
-from iopstui.linux.counters.per_cpu_count import parse_per_cpu_count
+from iopstui.linux.counters.interrupts import parse_per_cpu_count
 from iopstui.linux.counters.procfs import (
     cpu_lines,
     parse_cpu_header,

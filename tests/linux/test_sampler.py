@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.linux.counters import kernel_file
+from iopstui.linux import kernel_files
 from iopstui.linux.counters import sampler as kernel
-from iopstui.linux.counters.kernel_file import KernelFile
 from iopstui.linux.counters.sampler import KernelSampler
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import KernelFile, Roots
 from iopstui.model.samples import KernelSample
 
 PROC = Path(__file__).parent.parent / "fixtures" / "proc"
@@ -295,7 +294,7 @@ def test_retargeting_watches_others_and_tries_again(roots: Roots) -> None:
 
 def test_a_large_file_is_read_to_its_end(roots: Roots, monkeypatch: pytest.MonkeyPatch) -> None:
     """/proc gives a page at a time, whatever is asked for."""
-    monkeypatch.setattr(kernel_file, "CHUNK", 100)
+    monkeypatch.setattr(kernel_files, "CHUNK", 100)
     sampler = KernelSampler(roots, ["vda", "nvme0n1", "loop7"], [])
     sample = sampler.sample()
     assert list(sample.disks) == ["vda", "nvme0n1", "loop7"]

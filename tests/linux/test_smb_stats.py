@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.linux.counters.smb_stats import SmbStats, parse_smb_stats, tree_name, why_incomplete
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 
 PROC = Path(__file__).parent.parent / "fixtures" / "proc"
 AFTER = (PROC / "smb-6.12-after.stats").read_bytes()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.linux.sysattr import read_bytes, read_count, read_flag, read_int, read_text
+from iopstui.linux.kernel_files import read_bytes, read_count, read_flag, read_int, read_text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from trees import PCI, VIRTUAL, Tree, virtio_disk
 
 from iopstui.linux.devices.sysfs import natural_key, parse_drivers, parse_scheduler, read_devices
-from iopstui.linux.sysattr import parse_cpu_list
+from iopstui.linux.kernel_files import parse_cpu_list
 from iopstui.model.block.device import BlockDevice, Hctx, QueueLimits
 
 

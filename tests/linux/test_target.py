@@ -13,6 +13,7 @@ from trees import VIRTUAL, Tree, virtio_disk
 
 from iopstui.errors import EXIT_USAGE, UsageError
 from iopstui.linux.devices import target
+from iopstui.linux.devices.aliases import number_of_new_files
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import (
     LIST_DEVICES,
@@ -23,9 +24,8 @@ from iopstui.linux.devices.target import (
     why_no_device,
 )
 from iopstui.linux.devices.usage.mounts import MountEntry, parse_mountinfo
-from iopstui.linux.devices.usage.overlays import number_of_new_files
-from iopstui.linux.process.rights import how_to_open
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
+from iopstui.linux.process.limits import how_to_open
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, combine_targets
 

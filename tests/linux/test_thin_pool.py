@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.linux.devices.thin_pool import parse_pool_state, read_pool_state
-from iopstui.linux.roots import Roots
+from iopstui.linux.devices.health import parse_pool_state, read_pool_state
+from iopstui.linux.kernel_files import Roots
 
 # the header up to the device's number, and the target behind it
 WORKS = (

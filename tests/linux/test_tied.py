@@ -9,13 +9,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from iopstui.linux.process.affinity import tied_command, tied_process
+from iopstui.linux.own_threads import tied_command, tied_process
 
 ROOT = Path(__file__).resolve().parents[2]
 PARENT = f"""
 import subprocess, sys, time
 sys.path.insert(0, {str(ROOT)!r})
-from iopstui.linux.process.affinity import tied_command
+from iopstui.linux.own_threads import tied_command
 child = subprocess.Popen(tied_command([sys.executable, "-c", "import time; time.sleep(60)"]))
 print(child.pid, flush=True)
 time.sleep(60)

@@ -13,7 +13,7 @@ import pytest
 
 from iopstui.linux.devices import udev
 from iopstui.linux.devices.udev import LOST, HotplugMonitor
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 
 
 @pytest.mark.parametrize("error", [ImportError("no libudev"), PermissionError(1, "netlink")])

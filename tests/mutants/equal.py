@@ -16,7 +16,7 @@ _KINDS = (
     ("", r"strict=True", r"strict=False", "zip's own check of lengths that are equal"),
     ("", r"\"utf-8\"", r"\"UTF-8\"", "another name of the same encoding"),
     ("", r"token_hex\(\d+\)", r"token_hex\(\d+\)", "a random name of another length"),
-    ("kernel_file.py", r"^CHUNK = .*", r"CHUNK = 6\d << 1\d", "bytes that are read at once"),
+    ("kernel_files.py", r"^CHUNK = .*", r"CHUNK = 6\d << 1\d", "bytes that are read at once"),
     ("process.py", r"^READ_CHUNK = .*", r"READ_CHUNK = [12] << 2\d", "bytes that are read at once"),
 )
 

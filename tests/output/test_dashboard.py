@@ -14,8 +14,7 @@ from metrics_text import read
 from session_frames import session
 
 from iopstui.events import ExpectationChecked, FindingReported
-from iopstui.features.exports.exposition import text_format
-from iopstui.features.exports.metrics import Metrics
+from iopstui.features.exports.metrics import Metrics, text_format
 from iopstui.model.block.target import Target
 from iopstui.model.findings.finding import Finding
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from iopstui.features.exports import listener as module
-from iopstui.features.exports.exposition import Family
-from iopstui.features.exports.listener import MAX_OPEN, Listener
+from iopstui.features.exports import exports as module
+from iopstui.features.exports.exports import MAX_OPEN, Listener
+from iopstui.features.exports.metrics import Family
 
 
 @pytest.fixture

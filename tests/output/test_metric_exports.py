@@ -17,9 +17,9 @@ from metrics_text import read
 from session_frames import session
 
 from iopstui.errors import UsageError
-from iopstui.features.exports import listener
+from iopstui.features.exports import exports
 from iopstui.features.exports.exports import FIRST_LINE, Exports, Textfile, exporting
-from iopstui.features.exports.exposition import OPENMETRICS_TYPE, TEXT_TYPE
+from iopstui.features.exports.metrics import OPENMETRICS_TYPE, TEXT_TYPE
 from iopstui.model.block.target import Target
 
 TARGET = Target("file", "/data/a", "vda", ("vda",))
@@ -186,7 +186,7 @@ def test_a_slow_client_does_not_block_others_for_long(
 
 @pytest.fixture
 def long_request_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "REQUEST_TIMEOUT_S", 30.0)
+    monkeypatch.setattr(exports, "REQUEST_TIMEOUT_S", 30.0)
 
 
 def test_close_does_not_wait_for_clients(

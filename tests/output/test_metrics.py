@@ -21,7 +21,6 @@ from iopstui.events import (
     StepFinished,
     StepStarted,
 )
-from iopstui.features.exports.exposition import openmetrics, text_format
 from iopstui.features.exports.metrics import (
     BOUNDS_NS,
     COUNTERS,
@@ -30,6 +29,8 @@ from iopstui.features.exports.metrics import (
     HISTOGRAMS,
     Buckets,
     Metrics,
+    openmetrics,
+    text_format,
 )
 from iopstui.model import histogram
 from iopstui.model.block.target import Target

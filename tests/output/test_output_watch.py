@@ -13,7 +13,7 @@ from watch_frames import frame, rates, watched
 from iopstui.events import FindingEnded, FindingReported, FrameReady, Mark
 from iopstui.model.answer.answer import GOOD, Answer
 from iopstui.model.block.target import DEVICE, Target, TargetPath, combine_targets
-from iopstui.model.cgroups.rates import DiskUse, GroupRates
+from iopstui.model.cgroups import DiskUse, GroupRates
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import PARTIAL, Frame

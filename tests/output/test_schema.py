@@ -16,7 +16,7 @@ from session_frames import session
 from iopstui.events import Event, FrameReady
 from iopstui.features.reports.files import rendered
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.output.jsonl import event_object, frame_object
 from iopstui.output.replay import replay_headless
 from iopstui.output.schema import of_type, schema, schema_text

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from iopstui.features.capture.model.fidelity import distances
+from iopstui.features.capture.model.phases import distances
 from iopstui.features.capture.model.workload import Arrivals, Stream, Workload
 from iopstui.features.capture.output import MAX_SHOWN, workload_json, workload_text
 

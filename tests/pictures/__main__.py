@@ -26,7 +26,7 @@ from textual.pilot import Pilot
 
 from iopstui.recording.reader import recording_path
 from iopstui.recording.replay import ReplaySession
-from iopstui.ui.core.picture import render_pictures
+from iopstui.ui.core.clipboard import render_pictures
 from iopstui.ui.draw.style import UTF8
 from iopstui.ui.draw.theme import DARK, OWN_THEMES
 from iopstui.ui.replay import ReplayApp

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.linux.machine.active_disks import active_disks
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
+from iopstui.linux.machine.load import active_disks
 from iopstui.model.block.device import BlockDevice
 from iopstui.preflight import doctor
 from iopstui.preflight import doctor as container

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from iopstui.errors import Missing
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.probe.bpf_probe import ProbeUnusable
-from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.metrics.probe import PARTS
 from iopstui.preflight import doctor

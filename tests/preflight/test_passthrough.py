@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import Refused, UsageError
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target, TargetPath
 from iopstui.model.fio.jobfile import effective_sections, with_overrides

@@ -18,7 +18,7 @@ from iopstui.experiment.runner import ExperimentRunner, common_scratch_bytes
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.experiment.plan import Plan, parse_axis, parse_variant

@@ -12,7 +12,7 @@ import pytest
 
 from iopstui.errors import Refused, UsageError
 from iopstui.fio.inspect import SectionFiles, find_fio
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.device import BlockDevice, Hctx
 from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, combine_targets
 from iopstui.model.experiment.run_request import RunRequest
@@ -21,7 +21,7 @@ from iopstui.model.fio.jobfile import Section
 from iopstui.preflight import job as module
 from iopstui.preflight.job import prepare
 from iopstui.preflight.prepared_job import PreparedJob
-from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
+from iopstui.preflight.staging import LentScratch, SharedScratch
 from iopstui.safety import scratch
 from iopstui.safety.scratch import scratch_sizes
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from iopstui.cli.values import target_part
 from iopstui.errors import UsageError
 from iopstui.fio.inspect import find_fio
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, TargetPart, combine_targets
 from iopstui.model.experiment.run_request import RunRequest

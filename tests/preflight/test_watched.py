@@ -6,7 +6,7 @@ import pytest
 
 from iopstui.errors import UsageError
 from iopstui.linux.devices.target import MixedKinds
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.target import Target
 from iopstui.preflight import targets
 from iopstui.preflight.targets import choose_targets, choose_watch_target

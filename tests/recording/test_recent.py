@@ -7,12 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.recording.recent import (
-    NAME,
-    recent_paths,
-    recent_recordings,
-    remember_recording,
-)
+from iopstui.recording.recent import NAME, recent_paths, recent_recordings, remember_recording
 from iopstui.safety.journal import state_directory
 
 RUN = Path(__file__).parent.parent / "fixtures" / "recordings" / "run.iops"

@@ -10,7 +10,7 @@ import recordings as made
 from fio_recordings import statuses
 
 from iopstui.cli import main
-from iopstui.cli.volume_options import parse_volume
+from iopstui.cli.options import parse_volume
 from iopstui.features.reports.files import rendered
 from iopstui.features.reports.formats import ReportOptions
 from iopstui.model.metrics.summary import fio_summary

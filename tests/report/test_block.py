@@ -29,7 +29,7 @@ from iopstui.model.metrics.frame import (
     SOME_HOSTS,
     Frame,
 )
-from iopstui.model.metrics.mark_intervals import MarkIntervals, middle_of_frame
+from iopstui.model.metrics.run_figures import MarkIntervals, middle_of_frame
 from iopstui.model.metrics.run_history import RunHistory
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.recording import layout as form

@@ -25,7 +25,7 @@ from iopstui.features.reports.files import rendered, report, write_report
 from iopstui.features.reports.formats import DEFAULT_OPTIONS, ReportOptions
 from iopstui.model.histogram import bucket_key
 from iopstui.output.page.svg import HEAT_ROWS_PER_DECADE
-from iopstui.recording.host_lines import is_fleet
+from iopstui.recording.recent import is_fleet
 
 START_MS = 1_800_000_000_000.0
 SLOW, FAST = bucket_key(9_000_000), bucket_key(100_000)

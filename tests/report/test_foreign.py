@@ -14,7 +14,7 @@ from test_report import page, text_of
 from iopstui.errors import UsageError
 from iopstui.features.reports.files import rendered
 from iopstui.features.reports.formats import TEXTS, ReportOptions
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.preflight.targets import choose_targets
 

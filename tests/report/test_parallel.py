@@ -27,7 +27,7 @@ from iopstui import events
 from iopstui.features.reports import blocks
 from iopstui.features.reports.report_data import load_report_data
 from iopstui.model.findings.diagnosis import Finding
-from iopstui.model.metrics.mark_intervals import MarkInterval, MarkIntervals
+from iopstui.model.metrics.run_figures import MarkInterval, MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory, RunRow
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form

@@ -524,7 +524,7 @@ def test_all_file_names_of_a_job_count(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", [False, True])
 def test_one_document_is_compared_with_a_volume(missing: bool, tmp_path: Path) -> None:
-    from iopstui.cli.volume_options import parse_volume
+    from iopstui.cli.options import parse_volume
 
     volume = parse_volume("aws/gp3,size=500g", "--against")
     path = tmp_path / ("x_iops.1.log" if missing else "out.json")

@@ -13,10 +13,9 @@ import pytest
 
 from iopstui.errors import Interrupted, Refused
 from iopstui.fio.inspect import JobFacts, SectionFiles
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.safety import locks, refusals
-from iopstui.safety.active_run import ActiveRun
-from iopstui.safety.locks import HeldLock
+from iopstui.safety.locks import ActiveRun, HeldLock
 from iopstui.safety.write_guard import CheckedJob, WriteGuard
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from iopstui.errors import Refused
 from iopstui.fio.inspect import JobFacts, SectionFiles
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.safety.refusals import DestroyPath, bind_paths
 from iopstui.safety.write_guard import CheckedJob, WriteGuard
 

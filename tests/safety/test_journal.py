@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.safety import journal, tunables
 from iopstui.safety.crash import crash_sentence
 from iopstui.safety.leftovers import clean_up

@@ -13,7 +13,7 @@ from trees import VIRTUAL, Tree
 
 from iopstui.errors import Missing, Refused
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.process.rights import how_to_open
+from iopstui.linux.process.limits import how_to_open
 from iopstui.safety import locks
 from iopstui.safety.locks import lock, lock_holder, lock_node, require_rights
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from test_journal import left_by_a_dead_one
 
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.safety import journal, null_block
 from iopstui.safety.leftovers import clean_up
 

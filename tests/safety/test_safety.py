@@ -9,7 +9,7 @@ import pytest
 from trees import VIRTUAL, Tree, virtio_disk
 
 from iopstui.errors import EXIT_REFUSED, Refused
-from iopstui.linux.devices import loop
+from iopstui.linux.devices import aliases
 from iopstui.linux.devices.signatures import Signatures
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.usage.openers import hidden_programs_reason, writers
@@ -443,11 +443,11 @@ def test_what_a_loop_device_is_made_of_is_asked_of_the_kernel(
     tree.disk("loop0", VIRTUAL, "7:0", loop__backing_file=str(image))
     devices = read_devices(tree.roots)
     made_of = Backing((os.major(info.st_dev), os.minor(info.st_dev)), info.st_ino)
-    monkeypatch.setattr(loop, "read_backing", lambda node, number: made_of)
+    monkeypatch.setattr(aliases, "read_backing", lambda node, number: made_of)
     check_file_write(str(image), str(image), devices, tree.roots)
     with pytest.raises(Refused, match="loop0 uses it"):
         check_file_write(str(kept), str(kept), devices, tree.roots)
-    monkeypatch.setattr(loop, "read_backing", lambda node, number: None)
+    monkeypatch.setattr(aliases, "read_backing", lambda node, number: None)
     with pytest.raises(Refused, match="loop0 uses it"):
         check_file_write(str(image), str(image), devices, tree.roots)
 

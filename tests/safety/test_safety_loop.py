@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import Refused
-from iopstui.linux.devices.loop import read_backing
+from iopstui.linux.devices.aliases import read_backing
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.devices.udev import HotplugMonitor
 from iopstui.linux.devices.usage.openers import writers
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.stack import Backing
 from iopstui.model.block.target import DEVICE
 from iopstui.safety.refusals import check_file_write, check_write, open_exclusively, write_reasons

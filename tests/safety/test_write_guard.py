@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from iopstui.errors import Refused
 from iopstui.fio.fence import Grant
 from iopstui.fio.inspect import JobFacts, SectionFiles, opened_files
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.fio import jobfile

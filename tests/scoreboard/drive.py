@@ -43,7 +43,7 @@ from iopstui.events import (
 )
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_targets
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.answer.answer import GOOD, Answer
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.session.live import LiveSession

@@ -24,7 +24,7 @@ from iopstui.features.lessons.play.library import find_lesson
 from iopstui.features.lessons.play.player import LessonRun
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_targets
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.session.live import LiveSession
 
 CALM_PLAYS = 2

@@ -14,7 +14,7 @@ from scenario import Absent, Bench, Scenario
 
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 
 MEMORY = "/dev/shm"
 

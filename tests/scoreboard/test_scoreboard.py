@@ -32,7 +32,7 @@ from scenarios import ALL
 from scenarios.advice import DONE
 
 from iopstui.model.findings.advice import PROMISES
-from iopstui.model.findings.headlines import HEADLINES
+from iopstui.model.findings.finding import HEADLINES
 
 ABOVE = ReportedFinding("above", "most wait above the device: io.max riops=1000")
 CAP = ReportedFinding("cap", "IOPS stand at 500")

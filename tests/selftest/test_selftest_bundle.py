@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.features.selftest.bundle import FAIL, read_bundle, write_bundle
-from iopstui.features.selftest.evidence import FORMAT, Evidence
+from iopstui.features.selftest.evidence import FAIL, FORMAT, Evidence, read_bundle, write_bundle
 from iopstui.features.selftest.judge import judge_bundle
 
 BUNDLES = Path(__file__).parents[1] / "fixtures" / "selftest"

@@ -10,10 +10,15 @@ from typing import Any
 import pytest
 
 from iopstui.features.selftest import judge as judge_fio
-from iopstui.features.selftest.bundle import FAIL, MISSING, read_bundle
-from iopstui.features.selftest.evidence import Evidence
+from iopstui.features.selftest.evidence import (
+    FAIL,
+    MISSING,
+    Evidence,
+    read_bundle,
+    selftest_json,
+    selftest_text,
+)
 from iopstui.features.selftest.judge import judge
-from iopstui.features.selftest.output import selftest_json, selftest_text
 from iopstui.model import histogram
 
 BUNDLES = Path(__file__).parents[1] / "fixtures" / "selftest"

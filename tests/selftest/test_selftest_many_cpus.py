@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from iopstui.features.selftest.bundle import FAIL, MISSING, OK, Check, read_bundle
+from iopstui.features.selftest.evidence import FAIL, MISSING, OK, Check, read_bundle, selftest_text
 from iopstui.features.selftest.judge import judge
-from iopstui.features.selftest.output import selftest_text
 
 FOUND = read_bundle(Path(__file__).parents[1] / "fixtures" / "many-cpus" / "nvme-64-cpus.gz")
 SLOW = {

@@ -12,11 +12,17 @@ from pathlib import Path
 import pytest
 
 from iopstui.features.selftest import collect
-from iopstui.features.selftest.bundle import FAIL, MISSING, OK, Check, read_bundle
 from iopstui.features.selftest.collect import IostatLog
-from iopstui.features.selftest.evidence import Evidence
+from iopstui.features.selftest.evidence import (
+    FAIL,
+    MISSING,
+    OK,
+    Check,
+    Evidence,
+    read_bundle,
+    selftest_text,
+)
 from iopstui.features.selftest.judge import judge
-from iopstui.features.selftest.output import selftest_text
 
 BUNDLES = Path(__file__).parents[1] / "fixtures" / "selftest"
 FOUND = read_bundle(BUNDLES / "virtio-1-queue-probe.gz")

@@ -64,7 +64,7 @@ def made(base: Path) -> Tree:
 
 @pytest.fixture
 def reader(tmp_path: Path, devices: Mapping[str, BlockDevice], drive: Drive) -> DriveReader:
-    from iopstui.linux.roots import Roots
+    from iopstui.linux.kernel_files import Roots
 
     return DriveReader(Roots.under(tmp_path))
 

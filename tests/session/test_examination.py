@@ -4,7 +4,7 @@ from pathlib import Path
 
 from watch_frames import frame, rates
 
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.findings.conditions import Conditions, DeviceState

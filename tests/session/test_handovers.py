@@ -16,18 +16,17 @@ from iopstui.errors import IopstuiError, Refused
 from iopstui.events import Event, FrameReady, Mark, Notice, StepFinished, StepStarted
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.metrics.frame import FINAL, HANDOVER, PARTIAL
 from iopstui.model.metrics.run_history import RunHistory
 from iopstui.session import handovers
 from iopstui.session.fio.fio_run import FioEvent, PhaseFinished, ReadyToStart
-from iopstui.session.fio.session_scratch import StopFirst
 from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.handovers import STARTED, TAKING_OVER, WAITING, Handovers
 from iopstui.session.live import LiveSession
 from iopstui.session.own_cpus import OwnCpus
-from iopstui.session.run_order import RunOrder
+from iopstui.session.run_preparation import RunOrder, StopFirst
 from iopstui.session.run_rows import add_run_event
 
 # pauses: at full speed fio takes a CPU from parallel tests

@@ -11,9 +11,9 @@ from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED
 from iopstui.events import LAYOUT, RUN, StepFinished
 from iopstui.linux.counters.signal_flag import SignalFlag
 from iopstui.session import runs as module
-from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.runs import POLL_S, SPACE_CHECK_S, Runs
+from iopstui.session.tick.context import CurrentRun
 
 
 class Context:

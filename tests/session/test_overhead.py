@@ -8,7 +8,7 @@ import pytest
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import RawSample
-from iopstui.session.tick.overhead import FRAMES, WARN_AGAIN_S, GuardTime, OverheadMonitor
+from iopstui.session.tick.context import FRAMES, WARN_AGAIN_S, GuardTime, OverheadMonitor
 
 EMPTY = FrameBuilder().feed(RawSample(0, 0, 0.0, None, None, False, 1))
 FIO = FioInterval.__new__(FioInterval)  # only that there is one matters

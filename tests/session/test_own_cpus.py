@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.linux.process import affinity
+from iopstui.linux import own_threads
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
 from iopstui.session.own_cpus import OwnCpus, job_cpus, measured_cpus
 
@@ -64,9 +64,9 @@ class Machine:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, cpus: set[int]) -> None:
         self.own = frozenset(cpus)
-        monkeypatch.setattr(affinity, "initial_cpus", lambda: frozenset(cpus))
-        monkeypatch.setattr(affinity, "current_cpus", lambda: self.own)
-        monkeypatch.setattr(affinity, "pin", self.pin)
+        monkeypatch.setattr(own_threads, "initial_cpus", lambda: frozenset(cpus))
+        monkeypatch.setattr(own_threads, "current_cpus", lambda: self.own)
+        monkeypatch.setattr(own_threads, "pin", self.pin)
 
     def pin(self, cpus: frozenset[int]) -> None:
         self.own = cpus

@@ -15,7 +15,7 @@ import pytest
 
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_MISSING
 from iopstui.events import Event, Notice, SessionEnded
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.target import Target
 from iopstui.session.live import LiveSession
 from iopstui.session.tick import readers

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import pytest
 
+from iopstui.linux.kernel_files import Roots
+from iopstui.linux.own_threads import Clock
 from iopstui.linux.probe import bpf, bpf_probe, regions
 from iopstui.linux.probe.bpf_probe import ProbeUnusable
 from iopstui.linux.probe.regions import Region
-from iopstui.linux.process.clock import Clock
-from iopstui.linux.roots import Roots
 from iopstui.model.metrics.probe import LATENCY, PARTS, WAY
 from iopstui.session.tick.probe import SessionProbe
 

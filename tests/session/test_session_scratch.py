@@ -16,14 +16,14 @@ from iopstui.events import Event, FrameReady, StepFinished, StepStarted
 from iopstui.fio.inspect import JobFacts
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.preflight.prepared_job import PreparedJob
-from iopstui.preflight.shared_scratch import LentScratch
+from iopstui.preflight.staging import LentScratch
 from iopstui.safety import journal
 from iopstui.safety.scratch import make_scratch
-from iopstui.session.fio.session_scratch import SessionScratch, StopFirst
 from iopstui.session.live import LiveSession
+from iopstui.session.run_preparation import SessionScratch, StopFirst
 
 # pauses: at full speed fio takes a CPU from parallel tests
 PACED = {"thinktime": "20000", "thinktime_blocks": "20", "clocksource": "clock_gettime"}

@@ -9,11 +9,11 @@ from disks import changed
 from watch_frames import frame, rates
 
 from iopstui.events import Event, StallFound
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.experiment.run_request import RunRequest
+from iopstui.session.tick.context import Viewer
 from iopstui.session.tick.sampling import Sampling
-from iopstui.session.viewer import Viewer
 
 TARGET = Target(DEVICE, "/dev/vda", "vda", ("vda",))
 WAITS = changed(rates(), in_flight=7, util=100.0)

@@ -10,14 +10,14 @@ import pytest
 from recordings import VDA
 
 from iopstui.events import AnswerGiven, Event, FrameReady
-from iopstui.linux.roots import Roots
-from iopstui.model.answer.tracker import AnswerTracker
+from iopstui.linux.kernel_files import Roots
+from iopstui.model.answer.judge import AnswerTracker
 from iopstui.model.block.target import DEVICE, DeviceLinks, Target
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.findings.evidence import JobShape
 from iopstui.model.samples import DiskCounters, KernelSample
+from iopstui.session.tick.context import Viewer
 from iopstui.session.tick.sampling import Reading, Sampling
-from iopstui.session.viewer import Viewer
 
 TARGET = Target(DEVICE, "/dev/vda", "vda", ("vda",), links=(DeviceLinks("vda"),))
 

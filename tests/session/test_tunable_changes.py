@@ -10,7 +10,7 @@ from trees import VIRTUAL, Tree
 from iopstui import events
 from iopstui.errors import IopstuiError
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.process.clock import Clock
+from iopstui.linux.own_threads import Clock
 from iopstui.model.block.target import DEVICE, Target, combine_targets
 from iopstui.recording.writer import RecordingBuffer
 from iopstui.safety import queue_snapshot

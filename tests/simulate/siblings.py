@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 from made_siblings import Night, like_disks, minutes_of_weeks, random_loads
 
-from iopstui.features.flight.model.sibling_days import SiblingDays, SlowedDisk
+from iopstui.features.flight.model.bad_times import SiblingDays, SlowedDisk
 from iopstui.model.findings.siblings import SiblingWatch
 from iopstui.model.metrics.frame import Frame
 

@@ -14,8 +14,7 @@ from iopstui.errors import UsageError
 from iopstui.events import Event, FrameReady, StepStarted
 from iopstui.features.fit import run as fit_runner
 from iopstui.features.fit import setup as fit
-from iopstui.features.fit.model.judgement import UNDECIDED
-from iopstui.features.fit.model.program import Program
+from iopstui.features.fit.model import UNDECIDED, Program
 from iopstui.features.fit.run import FitRunner
 from iopstui.features.fit.setup import read_programs
 from iopstui.model.experiment.run_request import RunRequest

@@ -14,7 +14,7 @@ import pytest
 from program import ROOT, UNHURRIED, events, iopstui
 from screen import screen
 
-from iopstui.features.fleet.merging.histogram_text import from_wire
+from iopstui.features.fleet.merging.sums import from_wire
 
 LAUNCHER = f"{sys.executable} {ROOT / 'tests' / 'helpers' / 'far_host.py'} {{host}}"
 JOB = ("--job", "randread-4k", "--size", "4m", *UNHURRIED)

@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 from iopstui.errors import IopstuiError
 from iopstui.features.fleet.program.merge_rows import merge_files
 from iopstui.features.reports.files import report
+from iopstui.features.selftest.evidence import selftest_text
 from iopstui.features.selftest.judge import judge_bundle
-from iopstui.features.selftest.output import selftest_text
 from iopstui.output.replay import replay_headless
 from iopstui.recording import layout as form
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.linux.counters.sampler import KernelSampler
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.figures.disk import DiskRates, disk_rates
 from iopstui.model.samples import KernelSample
 from iopstui.model.sizes import MIB

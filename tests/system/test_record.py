@@ -23,7 +23,7 @@ from program import (
 from iopstui import events as kinds
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.recording import layout as form

@@ -23,7 +23,7 @@ from iopstui.model.findings.finding import Finding
 from iopstui.ui.dashboard.bars import answer_of
 from iopstui.ui.draw.rows import answer_row, cells
 from iopstui.ui.draw.style import ASCII, UTF8
-from iopstui.ui.home.answer import HomeAnswer
+from iopstui.ui.home.rows import HomeAnswer
 from iopstui.ui.state.live import LiveState
 
 WHO = "fio --name=hog --rw=randread --bs=4k (965) does 64 % of its bytes"

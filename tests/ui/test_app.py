@@ -18,13 +18,13 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
+from iopstui.ui.core.clipboard import render_pictures
 from iopstui.ui.core.modal import Modal
-from iopstui.ui.core.picture import render_pictures
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.jobs import JobChooser
 from iopstui.ui.dialogs.questions import Choice, Confirm, Prompt
 from iopstui.ui.dialogs.text import TextScreen
-from iopstui.ui.draw.lines import Lines
+from iopstui.ui.draw.canvas import Lines
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.home.screen import HomeScreen
 

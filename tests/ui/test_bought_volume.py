@@ -8,8 +8,8 @@ import pytest
 import ui_fakes as fakes
 from test_app import running, screen_text
 
-from iopstui.catalog.library import read_catalog
-from iopstui.cli.volume_options import parse_volume
+from iopstui.catalog import read_catalog
+from iopstui.cli.options import parse_volume
 from iopstui.errors import UsageError
 from iopstui.model.volumes.promised import promised_figures
 from iopstui.ui.app import IopstuiApp

@@ -12,9 +12,8 @@ from rich.style import Style
 from textual.app import App
 
 from iopstui.ui.draw import canvas as drawn
-from iopstui.ui.draw.canvas import CanvasScreen
+from iopstui.ui.draw.canvas import CanvasScreen, Lines
 from iopstui.ui.draw.layout import NO_BOX, Box
-from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Row
 from tests.ui.test_app import WIDE, make, running, settle
 

@@ -8,7 +8,7 @@ import pytest
 
 from iopstui.features.lessons.screen import list as lessons
 from iopstui.ui.core.modal import Hint
-from iopstui.ui.dialogs import jobs, live_rows, questions, runs, settings
+from iopstui.ui.dialogs import jobs, questions, settings, slow_list
 from iopstui.ui.experiment import form
 from iopstui.ui.home import screen as home
 
@@ -21,11 +21,12 @@ BOX = 4
     [
         questions.CHOICE_HINTS,
         jobs.HINTS,
-        live_rows.HINTS,
+        slow_list.HINTS,
+        slow_list.LIST_HINTS,
         questions.OPTION_HINTS,
         home.FOOTER_HINTS,
         questions.PROMPT_HINTS,
-        runs.HINTS,
+        jobs.RUNS_HINTS,
         settings.HINTS,
         (*form.HINTS, form.SCROLL_HINT),
         (*lessons.CONTINUE_HINTS, lessons.SCROLL_HINT, lessons.FILTER_HINT, lessons.CLOSE_HINT),

@@ -11,7 +11,7 @@ from iopstui.model.answer.answer import GOOD, WARNING, Answer
 from iopstui.model.findings.advice import advise
 from iopstui.model.findings.finding import Finding
 from iopstui.ui.dashboard import finding_line
-from iopstui.ui.dialogs.live_rows import LiveRows
+from iopstui.ui.dialogs.slow_list import LiveRows
 from iopstui.ui.draw.style import UTF8
 from iopstui.ui.state.live import LiveState
 

@@ -16,8 +16,8 @@ from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from iopstui.features.fleet.answer import ABSENT
 from iopstui.features.fleet.controller import FleetController
+from iopstui.features.fleet.findings import ABSENT
 from iopstui.features.fleet.fleet_events import (
     FleetEvent,
     FleetMessage,
@@ -38,9 +38,8 @@ from iopstui.features.fleet.merging.merger import Merger
 from iopstui.features.fleet.program.agent import compact_frame
 from iopstui.features.fleet.replay import FleetReplay
 from iopstui.features.fleet.screen.app import SHOW_AGE_AFTER_S, FleetApp, FleetReplayApp
-from iopstui.features.fleet.screen.dashboard import FleetDashboard
+from iopstui.features.fleet.screen.dashboard import FleetDashboard, HostView
 from iopstui.features.fleet.screen.hosts import HostsView
-from iopstui.features.fleet.screen.source import HostView
 from iopstui.model.experiment.plan import Plan
 from iopstui.model.histogram import bucket_key
 from iopstui.safety.tunables import TunableState

@@ -17,7 +17,7 @@ from iopstui.model.histogram import bucket_key
 from iopstui.model.metrics.probe import LatencyStats, RequestStats
 from iopstui.model.samples import Exemplar
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.dashboard.heat_cursor import ChosenCell
+from iopstui.ui.dashboard.heat_maps import ChosenCell
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.slow_list import SlowList
 from iopstui.ui.draw.charts.chart import AXIS_WIDTH

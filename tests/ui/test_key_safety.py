@@ -19,8 +19,8 @@ from textual.pilot import Pilot
 from iopstui.model import findings
 from iopstui.safety.tunables import TunableState
 from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.clipboard import render_pictures
 from iopstui.ui.core.modal import Modal
-from iopstui.ui.core.picture import render_pictures
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.keys import LIVE_ACTIONS
 

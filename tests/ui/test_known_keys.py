@@ -7,25 +7,25 @@ from pathlib import Path
 import pytest
 from test_app import make, screen_text, settle
 
-from iopstui.ui import known_keys
+from iopstui.ui.core import preferences
 from iopstui.ui.dialogs import text
 
 
 @pytest.fixture
 def used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(known_keys, "state_directory", lambda: tmp_path)
-    return tmp_path / known_keys.FILE
+    monkeypatch.setattr(preferences, "state_directory", lambda: tmp_path)
+    return tmp_path / preferences.FILE
 
 
 def test_a_new_user_knows_the_keys(used: Path) -> None:
-    assert not known_keys.keys_moved() and not used.exists()
-    assert known_keys.is_first_use() and not known_keys.is_first_use()
-    assert not known_keys.keys_moved()
+    assert not preferences.keys_moved() and not used.exists()
+    assert preferences.is_first_use() and not preferences.is_first_use()
+    assert not preferences.keys_moved()
 
 
 async def test_the_help_says_once_which_keys_have_moved(used: Path) -> None:
     used.touch()  # as earlier versions did
-    assert not known_keys.is_first_use()
+    assert not preferences.is_first_use()
     app = make()
     async with app.run_test(size=(120, 36)) as pilot:
         for shown in (True, False):

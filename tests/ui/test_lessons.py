@@ -14,9 +14,9 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
 from iopstui.errors import UsageError
-from iopstui.features.lessons.model.text import VisibleParagraph
+from iopstui.features.lessons.model.pages import VisibleParagraph
+from iopstui.features.lessons.play.lesson_state import AnswerVerdict, ShownPage
 from iopstui.features.lessons.play.library import Lessons
-from iopstui.features.lessons.play.page import AnswerVerdict, ShownPage
 from iopstui.features.lessons.screen.list import LessonList
 from iopstui.features.lessons.screen.page import LessonPage, page_parts
 from iopstui.features.lessons.screen.rows import wrap_words

@@ -11,9 +11,7 @@ from test_app import WIDE, Appearance, Backend, FirstView, IopstuiApp, do, make,
 
 from iopstui.features.limit import runner as limit_runner
 from iopstui.features.limit import setup as limit_setup
-from iopstui.features.limit.model.answer import FOUND, Answer
-from iopstui.features.limit.model.estimate import Estimate, Second
-from iopstui.features.limit.model.search import OpenLoop, Step
+from iopstui.features.limit.model import FOUND, Answer, Estimate, OpenLoop, Second, Step
 from iopstui.features.limit.page import LimitPage, ShownSearch, curve_spec, page_rows
 from iopstui.features.limit.runner import LimitRunner, Row
 from iopstui.features.limit.setup import LimitSetup

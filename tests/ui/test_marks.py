@@ -7,7 +7,7 @@ from dataclasses import replace
 from test_app import make, running, screen_text, settle
 
 from iopstui.events import StallFound
-from iopstui.model.metrics.mark_intervals import MarkInterval
+from iopstui.model.metrics.run_figures import MarkInterval
 from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.ui.dialogs.questions import Prompt
 from iopstui.ui.draw.charts.axis_rows import mark_label_rows

@@ -19,8 +19,7 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, OptionList, Static
 
 from iopstui import format as f
-from iopstui.linux.process.busiest import BusiestProcess
-from iopstui.linux.process.process_io import ProcessRates
+from iopstui.linux.process.process_io import BusiestProcess, ProcessRates
 from iopstui.model.answer.answer import GOOD, WARNING, Answer
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.model.figures.disk import Loads
@@ -29,17 +28,17 @@ from iopstui.recording.reader import recording_path
 from iopstui.recording.recent import RecentRecording
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend
+from iopstui.ui.core.clipboard import render_pictures
 from iopstui.ui.core.modal import KeyLine
-from iopstui.ui.core.picture import render_pictures
 from iopstui.ui.dialogs.questions import Choice, Prompt
 from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.draw.style import UTF8
 from iopstui.ui.home import rows
-from iopstui.ui.home.answer import HomeAnswer
 from iopstui.ui.home.recent import start_text
 from iopstui.ui.home.rows import (
     PLAIN_BARS,
     Activity,
+    HomeAnswer,
     column_widths,
     device_tree,
     model_text,

@@ -15,8 +15,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.core import picture
-from iopstui.ui.core.picture import render_pictures, save_pictures
+from iopstui.ui.core import clipboard
+from iopstui.ui.core.clipboard import render_pictures, save_pictures
 from iopstui.ui.dialogs.questions import Choice
 
 WIDE = (160, 45)
@@ -97,7 +97,7 @@ async def test_an_unwritable_directory_is_reported(monkeypatch: pytest.MonkeyPat
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
-        monkeypatch.setattr(picture.os, "open", refused)
+        monkeypatch.setattr(clipboard.os, "open", refused)
         await take_picture(app, pilot)
         assert shows(app, "Cannot save the screen in the current directory: Permission denied")
 
@@ -135,14 +135,14 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
 def test_neither_of_two_files_is_left_if_one_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = picture._write
+    real = clipboard._write
 
     def full(path: Path, text: str, written: list[Path]) -> None:
         real(path, text, written)
         if path.suffix == ".txt":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(picture, "_write", full)
+    monkeypatch.setattr(clipboard, "_write", full)
     with pytest.raises(OSError, match="No space left"):
         save_pictures(tmp_path, "x", FILES)
     assert list(tmp_path.iterdir()) == []
@@ -158,7 +158,7 @@ def test_the_file_mode_follows_the_umask(tmp_path: Path) -> None:
 
 
 def test_saving_gives_up_after_many_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picture, "MAX_PICTURES", 2)
+    monkeypatch.setattr(clipboard, "MAX_PICTURES", 2)
     save_pictures(tmp_path, "x", FILES)
     save_pictures(tmp_path, "x", FILES)
     with pytest.raises(FileExistsError, match="exist already"):

@@ -12,10 +12,10 @@ from session_frames import whole_frames
 from test_app import WIDE, do, make, running, screen_text, settle, shows
 
 from iopstui.events import FrameReady, Notice
-from iopstui.linux.counters.cgroup_load import CgroupLoad
+from iopstui.linux.counters.cgroup import CgroupLoad
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.model.block.topology import Topology
-from iopstui.model.cgroups.rates import DiskUse, GroupRates
+from iopstui.model.cgroups import DiskUse, GroupRates
 from iopstui.model.metrics.aws import VolumeGrowth
 from iopstui.model.metrics.probe import LATENCY, PARTS
 from iopstui.ui.dashboard.pages import cgroups_view, processes_view

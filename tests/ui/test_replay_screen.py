@@ -11,7 +11,7 @@ import ui_fakes as fakes
 from rich.console import Group
 from test_app import do, make, screen_text, settle, shows, wait_until
 
-from iopstui.cli.volume_options import parse_volume
+from iopstui.cli.options import parse_volume
 from iopstui.errors import UsageError
 from iopstui.recording.replay import ReplaySession
 from iopstui.ui.draw.style import ASCII, UTF8, Charset

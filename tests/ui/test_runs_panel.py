@@ -18,7 +18,7 @@ from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.pace import Overhead
 from iopstui.ui.dashboard import bars
 from iopstui.ui.dashboard.panels import runs_panel
-from iopstui.ui.dialogs.runs import RunsList
+from iopstui.ui.dialogs.jobs import RunsList
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.start import runs_text
 from iopstui.ui.state.live import NEXT_KEYS, LiveState

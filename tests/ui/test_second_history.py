@@ -13,10 +13,10 @@ from iopstui import format as f
 from iopstui.events import FindingReported, FrameReady
 from iopstui.model.findings.finding import Finding
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.dialogs.live_rows import LiveRows
+from iopstui.ui.dialogs.slow_list import LiveRows
 from iopstui.ui.draw.charts.chart import TimeWindow
+from iopstui.ui.state.findings import MAX_SECONDS, SecondHistory
 from iopstui.ui.state.live import LiveState
-from iopstui.ui.state.second_history import MAX_SECONDS, SecondHistory
 
 
 def state_after(seconds: int) -> LiveState:

@@ -13,7 +13,7 @@ from iopstui.events import TunableChanged
 from iopstui.model.block.tunable import TUNABLES
 from iopstui.safety.tunables import TunableState
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.core.picture import render_pictures
+from iopstui.ui.core.clipboard import render_pictures
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs import settings
 from iopstui.ui.dialogs.questions import Choice, Prompt

@@ -15,8 +15,7 @@ from iopstui.model.metrics.probe import LATENCY, ProbeInterval
 from iopstui.model.samples import Exemplar
 from iopstui.ui.core.modal import KeyLine
 from iopstui.ui.dashboard.pages.slow_view import timeline
-from iopstui.ui.dialogs.live_rows import LiveRows
-from iopstui.ui.dialogs.slow_list import SlowList
+from iopstui.ui.dialogs.slow_list import LiveRows, SlowList
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
 READ_NS = 10**12

@@ -1,6 +1,6 @@
 """The bugs of Textual that iopstui works around, each reproduced with Textual alone. If one of
 these tests fails, Textual has fixed the bug and the workaround can go: core/textual_patches.py,
-core/terminal: terminal_input.py, keys_in_order.py, output.py."""
+core/terminal: terminal_input.py, driver.py."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Asking(App[None]):
 
 
 async def test_text_after_the_key_that_opens_a_field_does_not_reach_it() -> None:
-    # core/terminal/keys_in_order.py
+    # core/terminal/terminal_input.py
     app = Asking()
     async with app.run_test() as pilot:
         for key, character in (("colon", ":"), ("b", "b"), ("s", "s")):

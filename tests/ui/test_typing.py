@@ -19,7 +19,7 @@ from textual.messages import TerminalSupportsSynchronizedOutput
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from iopstui.fio import options
+from iopstui.fio import inspect
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.terminal.terminal_input import MAX_COLUMNS, MAX_ROWS, MetaKey, TerminalInput
 from iopstui.ui.dashboard.screen import Dashboard
@@ -85,7 +85,7 @@ SHARES = 3
 @pytest.fixture
 def unasked(monkeypatch: pytest.MonkeyPatch) -> None:
     """fio is slow and accepts everything."""
-    monkeypatch.setattr(options, "check_option", lambda *option: time.sleep(0.02))
+    monkeypatch.setattr(inspect, "check_option", lambda *option: time.sleep(0.02))
 
 
 # several tests, for several processors
@@ -132,7 +132,7 @@ async def test_a_slow_key_handler_does_not_delay_q(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(IopstuiApp, "_wait_until_handled", never)
-    monkeypatch.setattr("iopstui.ui.core.terminal.keys_in_order.KEY_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("iopstui.ui.core.terminal.terminal_input.KEY_TIMEOUT_S", 0.0)
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)

@@ -12,7 +12,7 @@ from iopstui.errors import UsageError
 from iopstui.events import ExpectationChecked, PointStarted, SteadyState, StepFinished, StepStarted
 from iopstui.session.live import LiveSession
 from iopstui.ui.dashboard import bars, finding_line
-from iopstui.ui.dialogs.live_rows import LiveRows
+from iopstui.ui.dialogs.slow_list import LiveRows
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.start import _continue_recording
 from iopstui.ui.state.live import LiveState

@@ -14,7 +14,7 @@ from test_app import WIDE, do, make, settle, shows
 from iopstui.features.capture import who_page
 from iopstui.features.capture.kernel import workload_capture
 from iopstui.features.capture.model.workload import Arrivals, Stream, Workload
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
 READS = Stream(

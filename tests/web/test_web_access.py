@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.features.serve.connections import (
+from iopstui.features.serve.server import (
     PRESENTER,
     VIEWER,
     Access,
@@ -12,7 +12,7 @@ from iopstui.features.serve.connections import (
     is_same_origin,
     new_token,
 )
-from iopstui.features.serve.screen_process import MAX_SIZE, MIN_SIZE, valid_size
+from iopstui.features.serve.viewer_host import MAX_SIZE, MIN_SIZE, valid_size
 
 
 def test_tokens_are_long_and_unique() -> None:

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "system"))
 from program import iopstui
 
 from iopstui.errors import Missing
-from iopstui.features.serve.commands import serve as command
+from iopstui.features.serve import command_serve as command
 
 Refused = Callable[[], object]
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from iopstui.features.serve import connections as limits
-from iopstui.features.serve.connections import Connections
-from iopstui.features.serve.server import MAX_UNSENT, BrowserPage
+from iopstui.features.serve import server as limits
+from iopstui.features.serve.server import MAX_UNSENT, BrowserPage, Connections
 
 
 class Echo(asyncio.Protocol):

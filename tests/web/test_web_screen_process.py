@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from iopstui.features.serve.screen_process import MAX_INPUT, READY, ScreenProcess
+from iopstui.features.serve.viewer_host import MAX_INPUT, READY, ScreenProcess
 
 SIZE = (80, 24)
 

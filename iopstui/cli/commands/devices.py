@@ -36,8 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     import json
 
     from iopstui.linux.devices.sysfs import read_devices
+    from iopstui.linux.kernel_files import Roots
     from iopstui.linux.machine.topology import online_cpus
-    from iopstui.linux.roots import Roots
     from iopstui.output.pages.devices import devices_json, devices_table
 
     devices = read_devices(Roots())
@@ -56,8 +56,8 @@ def _show_device(arguments: argparse.Namespace, devices: Mapping[str, BlockDevic
     from dataclasses import asdict
 
     from iopstui.linux.devices.zones import read_zones
+    from iopstui.linux.kernel_files import Roots
     from iopstui.linux.machine.topology import online_cpus
-    from iopstui.linux.roots import Roots
     from iopstui.output.pages.devices import devices_json, devices_table, health_text, zones_text
 
     device = _find_device(arguments.device, devices)
@@ -87,8 +87,8 @@ def _show_device(arguments: argparse.Namespace, devices: Mapping[str, BlockDevic
 def _find_device(name: str, devices: Mapping[str, BlockDevice]) -> BlockDevice:
     import os
 
-    from iopstui.linux.devices.nvme_generic import namespaces_of_node
-    from iopstui.linux.roots import Roots
+    from iopstui.linux.devices.aliases import namespaces_of_node
+    from iopstui.linux.kernel_files import Roots
     from iopstui.linux.shares import require_answer
     from iopstui.text import printable
 
@@ -122,8 +122,8 @@ def _disk_health(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> Dis
 def _namespace_report(
     device: BlockDevice, devices: Mapping[str, BlockDevice]
 ) -> NamespaceReport | None:
+    from iopstui.linux.kernel_files import Roots
     from iopstui.linux.nvme.topology import read_drive_facts, read_namespace_topology
-    from iopstui.linux.roots import Roots
     from iopstui.output.pages.nvme import NamespaceReport
 
     disk = devices.get(device.disk or "", device)
@@ -140,8 +140,8 @@ def _measure_rates(names: list[str]) -> dict[str, DiskRates]:
     """Measure for one second what these devices do; empty if there are none."""
     import time
 
+    from iopstui.linux.kernel_files import Roots
     from iopstui.linux.nvme.topology import read_path_counters
-    from iopstui.linux.roots import Roots
     from iopstui.model.figures.disk import disk_rates
 
     if not names:

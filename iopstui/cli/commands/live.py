@@ -14,12 +14,12 @@ from iopstui.cli.options import (
     add_plain,
     add_run_options,
     add_theme,
+    add_volume,
     refuse_theme,
     run_request,
     with_expectations,
 )
 from iopstui.cli.terminal import require_for_screen, require_terminal
-from iopstui.cli.volume_options import add_volume
 from iopstui.errors import UsageError
 
 PLAIN = "plain"
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_plain(arguments)
     require_terminal()
     require_for_screen(arguments)
-    from iopstui.cli.runs.session_exports import exporting_sessions
+    from iopstui.cli.runs.check_files import exporting_sessions
     from iopstui.ui.start import run_screen
 
     request = with_expectations(run_request(arguments, arguments.job), arguments)

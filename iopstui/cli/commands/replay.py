@@ -7,9 +7,8 @@ from pathlib import Path
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
-from iopstui.cli.options import add_plain, add_theme, refuse_theme
+from iopstui.cli.options import add_plain, add_theme, add_volume, read_volume_option, refuse_theme
 from iopstui.cli.terminal import require_for_screen, require_terminal
-from iopstui.cli.volume_options import add_volume, read_volume_option
 from iopstui.errors import UsageError
 from iopstui.text import printable
 

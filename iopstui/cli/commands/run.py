@@ -16,10 +16,10 @@ from iopstui.cli.options import (
     add_format,
     add_precondition,
     add_run_options,
+    add_volume,
     run_request,
     with_expectations,
 )
-from iopstui.cli.volume_options import add_volume
 from iopstui.discovery import feature_modules
 from iopstui.errors import UsageError
 

@@ -6,16 +6,12 @@ import argparse
 from typing import TYPE_CHECKING
 
 from iopstui.cli.command import Command
+from iopstui.cli.options import add_volume_details, apply_volume_options, read_promised_figures
 from iopstui.cli.terminal import print_message, show, width
-from iopstui.cli.volume_options import (
-    add_volume_details,
-    apply_volume_options,
-    read_promised_figures,
-)
 from iopstui.errors import EXIT_OK, UsageError
 
 if TYPE_CHECKING:
-    from iopstui.catalog.library import Catalog
+    from iopstui.catalog import Catalog
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from iopstui.catalog.library import read_catalog
+    from iopstui.catalog import read_catalog
 
     if arguments.name and not arguments.instances:
         arguments.name = apply_volume_options(arguments, arguments.name, "NAME")

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
-from iopstui.cli.options import add_exports, add_format, add_interval, add_plain, add_probe
-from iopstui.cli.volume_options import add_volume, read_volume_option
+from iopstui.cli.options import (
+    add_exports,
+    add_format,
+    add_interval,
+    add_plain,
+    add_probe,
+    add_volume,
+    read_volume_option,
+)
 from iopstui.errors import UsageError
 
 if TYPE_CHECKING:

@@ -1,20 +1,23 @@
-"""Write the files of --junit and --summary at the end of a command."""
+"""Files of --junit and --summary at the end of a command, and exporters beside it."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from iopstui.discovery import feature_modules
 from iopstui.errors import IopstuiError, UsageError
 from iopstui.model.experiment.verdict import Verdict
 from iopstui.text import printable
 
 if TYPE_CHECKING:
     from iopstui.output.check_report import CheckedRun
+    from iopstui.session.live import LiveSession
 
 
 def with_check_files(arguments: argparse.Namespace, title: str, run: Callable[[], Verdict]) -> int:
@@ -82,3 +85,18 @@ def _cannot_write(path: Path, reason: str | None) -> UsageError:
         f"Cannot write {printable(str(path))}: {reason}.",
         "Name a file in a directory that exists and that you can write to.",
     )
+
+
+Export = Callable[["LiveSession"], object]
+
+
+@contextmanager
+def exporting_sessions(arguments: argparse.Namespace, keep: bool = False) -> Iterator[Export]:
+    """Yields the function that each session must be passed to before it starts. Raises UsageError
+    for a file or a port that cannot be used. ``keep``: what was exported stays after the end."""
+    with ExitStack() as stack:
+        exports = [
+            stack.enter_context(sink.exporting_sessions(arguments, keep))
+            for sink in feature_modules("session_sink")
+        ]
+        yield lambda session: [export(session) for export in exports]

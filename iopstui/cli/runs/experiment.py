@@ -26,9 +26,9 @@ from iopstui.experiment.setup import (
     writes_text,
 )
 from iopstui.format import counted, print_line
+from iopstui.model.experiment.comparison import planned_sensitivity
 from iopstui.model.experiment.plan import CONFIRM_FROM_POINTS, Plan
 from iopstui.model.experiment.run_request import RunRequest
-from iopstui.model.experiment.sensitivity import planned_sensitivity
 from iopstui.model.experiment.verdict import Verdict
 from iopstui.output.experiment.sinks import ReportedExperiment, experiment_sink
 from iopstui.safety.signals import StopSignals

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from iopstui.cli.options import read_volume_option
 from iopstui.cli.terminal import print_message, require_for_screen, require_terminal
-from iopstui.cli.volume_options import read_volume_option
 from iopstui.errors import UsageError
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.recording.follow import POLL_S, FollowSession, InputCopy, wait_for_first_sample
-from iopstui.recording.host_lines import is_fleet
 from iopstui.recording.reader import recording_path
+from iopstui.recording.recent import is_fleet
 
 STDIN = "-"
 COMMAND_WITHOUT_SCREEN = "iopstui replay FILE --follow --format table|jsonl|csv"

@@ -12,8 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iopstui.cli.runs.check_files import with_check_files
-from iopstui.cli.runs.session_exports import exporting_sessions
+from iopstui.cli.runs.check_files import exporting_sessions, with_check_files
 from iopstui.cli.terminal import exit_on_closed_output, kill_without_waiting, print_message
 from iopstui.errors import (
     Interrupted,
@@ -27,14 +26,14 @@ from iopstui.events import Event, Notice, RunReady, StepFinished
 from iopstui.fio.inspect import find_fio
 from iopstui.format import size
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.private import private_directory, remove
-from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target, TargetPath
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.experiment.verdict import Check, Verdict
-from iopstui.model.fio.sizes import part_bytes
+from iopstui.model.sizes import part_bytes
 from iopstui.output.narration import Narrator
 from iopstui.output.sinks import PLAIN, EventSink, StatusSink, make_sink
 from iopstui.output.verdict import VerdictSink
@@ -45,9 +44,9 @@ from iopstui.safety.signals import StopSignals
 from iopstui.session.fio.fio_run import FIGURES_END_THERE
 from iopstui.session.live import LiveSession
 from iopstui.session.run_loop import RunLoop
-from iopstui.session.run_order import StartSignal
+from iopstui.session.run_preparation import StartSignal
+from iopstui.session.tick.context import NOBODY
 from iopstui.session.tick.outcomes import NEVER_STEADY, outcome_event_text
-from iopstui.session.viewer import NOBODY
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.expectation import Expectation
@@ -100,7 +99,7 @@ def _run(request: RunRequest, verdict_sink: VerdictSink, session: LiveSession) -
         if unsteady:
             print_message(NEVER_STEADY)
     if verdict_sink.judged and not (finished.interrupted or unsteady):
-        from iopstui.experiment.expectations import unchecked_error
+        from iopstui.experiment.baseline import unchecked_error
 
         error = unchecked_error(verdict_sink.judged, "To see what it measures: --format jsonl")
     return Verdict(tuple(checks), finished.interrupted, error=error)
@@ -118,8 +117,7 @@ def parse_run_expectations(request: RunRequest, target: Target) -> tuple[Expecta
     """What the run must reach. UsageError."""
     if not request.expect and request.baseline is None:
         return ()  # most runs: importing the checker takes as long as twenty modules
-    from iopstui.experiment.baseline import with_baseline
-    from iopstui.experiment.expectations import job_sections, parse_expectations
+    from iopstui.experiment.baseline import job_sections, parse_expectations, with_baseline
 
     jobs = [job_sections(request.job, request.overrides)] if request.expect else []
     return with_baseline(

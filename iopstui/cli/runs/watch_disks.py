@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
-from iopstui.cli.runs.session_exports import exporting_sessions
+from iopstui.cli.runs.check_files import exporting_sessions
 from iopstui.cli.terminal import print_message
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, JobFailed
 from iopstui.events import Event, FrameReady, SessionEnded
 from iopstui.format import print_line
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.watch.trigger import parse_trigger
 from iopstui.output.sinks import PLAIN, EventSink, make_watch_sink
@@ -26,7 +26,7 @@ from iopstui.preflight.targets import choose_watch_target
 from iopstui.safety.signals import StopSignals
 from iopstui.safety.streams import drop, drop_stuck
 from iopstui.session.live import LiveSession
-from iopstui.session.viewer import Viewer
+from iopstui.session.tick.context import Viewer
 from iopstui.session.watch import TriggeredRecordings, Watch
 
 Attach = Callable[[LiveSession, Callable[[], None]], object]

@@ -15,8 +15,8 @@ from iopstui.format import print_line, print_sentence
 from iopstui.linux.activity.task_waits import TaskWaits
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import device_links, device_tree
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.processes import is_hidden
-from iopstui.linux.roots import Roots
 from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS
 from iopstui.model.answer.judge import combined_verdict, judge, judge_share
 from iopstui.model.answer.process import beside, own_disks, process_verdict

@@ -26,17 +26,16 @@ from iopstui.errors import (
 )
 from iopstui.features.capture.kernel.bpf_capture import CaptureUnusable
 from iopstui.features.capture.kernel.workload_capture import POLL_S, ProcessFilter, WorkloadCapture
-from iopstui.features.capture.model.fidelity import Distance, distances
 from iopstui.features.capture.model.job import job_text
-from iopstui.features.capture.model.phases import Phase, Phases
+from iopstui.features.capture.model.phases import Distance, Phase, Phases, distances
 from iopstui.features.capture.model.trace import TraceBuffer, trace_lines
 from iopstui.features.capture.model.workload import CLOSED, OPEN, Workload
 from iopstui.format import duration
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.kernel_files import Roots
+from iopstui.linux.own_threads import tied_process
 from iopstui.linux.probe.regions import Region, regions
-from iopstui.linux.process.affinity import tied_process
 from iopstui.linux.process.private import private_directory, remove, write_text
-from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.verdict import Check, Verdict
 from iopstui.preflight.targets import choose_watch_target

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.features.capture.model import shape
-from iopstui.features.capture.model.fidelity import Distance
 from iopstui.features.capture.model.job import describe
-from iopstui.features.capture.model.phases import Phase
+from iopstui.features.capture.model.phases import Distance, Phase
 from iopstui.features.capture.model.workload import Stream, Workload
 from iopstui.format import counted, duration, number, percent, size
 from iopstui.tables import aligned

@@ -21,7 +21,7 @@ from iopstui.features.capture.model.trace import (
 from iopstui.format import duration, size
 from iopstui.linux.process.private import private_directory, remove, write_text
 from iopstui.model.experiment.run_request import RunRequest
-from iopstui.model.fio.sizes import size_bytes
+from iopstui.model.sizes import size_bytes
 from iopstui.text import printable
 
 LONGEST_LINE = 1 << 12

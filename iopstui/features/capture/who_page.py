@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from iopstui import format as f
 from iopstui.text import printable
-from iopstui.ui.core import pages
+from iopstui.ui.core import key
 from iopstui.ui.draw.density import grid_cells
 from iopstui.ui.draw.rows import Line, Row, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
@@ -25,8 +25,8 @@ TITLE, SUBJECT = "Workload", "what they ask for"
 def open_page(port: Port) -> tuple[Modal[None], Callable[[], None]]:
     """Open the page. Returns the page and a function that ends what it started."""
     from iopstui.features.capture.kernel.workload_capture import LiveCapture
-    from iopstui.linux.roots import Roots
-    from iopstui.ui.dialogs.live_rows import LiveRows
+    from iopstui.linux.kernel_files import Roots
+    from iopstui.ui.dialogs.slow_list import LiveRows
 
     live, charset = port.live, port.charset
     running = None if live is None else LiveCapture(live.target.devices_below, Roots())
@@ -36,7 +36,7 @@ def open_page(port: Port) -> tuple[Modal[None], Callable[[], None]]:
             running.workload if running is not None else None,
             running.problem if running is not None else "", width, charset, running is None,
         ),
-        charset, pages.USERS,
+        charset, key.USERS,
     )  # fmt: skip
     return page, (lambda: None) if running is None else running.close
 

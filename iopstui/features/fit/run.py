@@ -17,19 +17,19 @@ from iopstui.cli.runs.check_files import with_check_files
 from iopstui.cli.terminal import kill_without_waiting, print_message, show, width
 from iopstui.errors import EXIT_OK
 from iopstui.events import Event, FindingEnded, FindingReported, FrameReady
-from iopstui.features.fit.model.judgement import (
+from iopstui.features.fit.model import (
     FAIL,
     NO_BOUND,
     PASS,
     UNDECIDED,
     Figure,
     Judgement,
+    Program,
     Row,
     SyncTime,
     judge,
     share_of_all,
 )
-from iopstui.features.fit.model.program import Program
 from iopstui.features.fit.setup import (
     SCRATCH_FILE,
     SETTLE_S,
@@ -43,26 +43,26 @@ from iopstui.fio.job_shape import shape_of
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
 from iopstui.format import latency, mib, number, print_line, size
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.machine.load import DiskLoads
-from iopstui.linux.roots import Roots
 from iopstui.model.experiment.baseline import MIN_INTERVALS, BatchMeans
 from iopstui.model.experiment.disturbance import DISTURBING_SHARE, MIN_OTHERS, DisturbanceMeter
 from iopstui.model.experiment.point import SettlingFilter
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.experiment.verdict import Check, Verdict
 from iopstui.model.figures.disk import DiskRates, Loads
+from iopstui.model.figures.figure import TOTAL
 from iopstui.model.fio import jobfile
 from iopstui.model.metrics.fields import BY_ID
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.paths import TOTAL
 from iopstui.output.narration import RunProgress
-from iopstui.preflight.shared_scratch import LentScratch
+from iopstui.preflight.staging import LentScratch
 from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.safety.signals import StopSignals
 from iopstui.session.live import LiveSession
 from iopstui.session.run_loop import RunLoop
-from iopstui.session.viewer import NOBODY
+from iopstui.session.tick.context import NOBODY
 from iopstui.tables import aligned
 from iopstui.text import printable, wrapped
 

@@ -8,21 +8,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from iopstui.catalog.library import SUFFIX, read_toml, user_directory
+from iopstui.catalog import SUFFIX, read_toml, user_directory
 from iopstui.errors import UsageError
-from iopstui.features.fit.model.program import Program, parse_program
+from iopstui.features.fit.model import Program, parse_program
 from iopstui.fio.inspect import Fio, find_fio
 from iopstui.fio.library import shipped_directory
 from iopstui.format import counted, duration, size
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.private import private_directory, remove
-from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.point import run_length_s
 from iopstui.model.experiment.run_request import RunRequest
-from iopstui.model.fio.sizes import size_bytes
+from iopstui.model.sizes import size_bytes
 from iopstui.preflight.job import prepare
 from iopstui.preflight.targets import choose_targets
 from iopstui.recording.writer import check_creatable

@@ -41,7 +41,7 @@ from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.experiment.host_sweep import SweptPoint
 from iopstui.model.experiment.plan import Plan, expand_plan
-from iopstui.model.fio.ramp import duration_s
+from iopstui.model.fio.rows import duration_s
 from iopstui.safety.tunables import TunableState
 from iopstui.text import printable
 

@@ -22,7 +22,7 @@ from iopstui.errors import (
     Refused,
     error_for_exit_code,
 )
-from iopstui.features.fleet.hosts.clocks import start_spread
+from iopstui.features.fleet.hosts.conversation import start_spread
 from iopstui.features.fleet.hosts.free_space import (
     SpaceNeed,
     join_shared,

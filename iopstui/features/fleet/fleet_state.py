@@ -22,14 +22,14 @@ from iopstui.features.fleet.fleet_events import (
     HostStateChanged,
     ReplayRestarted,
 )
-from iopstui.features.fleet.hosts.clocks import start_spread
+from iopstui.features.fleet.hosts.conversation import start_spread
 from iopstui.features.fleet.merging.merger import MergedInterval
 from iopstui.features.fleet.merging.row_events import read_answer
 from iopstui.features.fleet.merging.sums import Object
 from iopstui.format import counted
 from iopstui.model.answer.answer import Answer
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.means import median
+from iopstui.model.rates import median
 from iopstui.model.sizes import MIB
 from iopstui.text import printable
 

@@ -25,9 +25,9 @@ from iopstui.model.experiment.host_sweep import HostPoint
 from iopstui.model.experiment.plan import HOSTS, Plan, PlannedPoint
 from iopstui.model.experiment.point import littles_law
 from iopstui.model.experiment.verdict import Check, Verdict
+from iopstui.model.figures.figure import DEVICE, TOTAL
 from iopstui.model.fio.jobfile import with_overrides
-from iopstui.model.means import median
-from iopstui.model.metrics.paths import DEVICE, TOTAL
+from iopstui.model.rates import median
 
 SweepEvent = PlanEvent
 SWEEP_EVENTS = (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from iopstui.features.fleet.merging.sums import LATENCIES, LOSS_COUNTS, WITH_BINS
+from iopstui.model.figures.figure import TOTAL
 from iopstui.model.histogram import PERCENTILES, percentile_name
-from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.samples import DIRECTIONS
 from iopstui.output.schema import (

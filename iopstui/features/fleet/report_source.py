@@ -8,7 +8,7 @@ from pathlib import Path
 from iopstui.errors import UsageError
 from iopstui.events import ExpectationChecked
 from iopstui.output.page.source import Expected, Judged, TableRows
-from iopstui.recording.host_lines import is_fleet as takes
+from iopstui.recording.recent import is_fleet as takes
 
 __all__ = ("judged", "only_file", "rendered", "rows", "takes")
 
@@ -41,6 +41,6 @@ def rendered(
 
 def rows(path: Path, redact: bool) -> TableRows:
     """The report as a table: a row for all hosts, then one for each, of every second."""
-    from iopstui.features.fleet.report.rows import FleetRows
+    from iopstui.features.fleet.report.data import FleetRows
 
     return FleetRows(path, redact)

@@ -7,7 +7,7 @@ import time
 
 from iopstui.features.flight.directory import SERVICE_DIRECTORY, is_recorded, stored_files
 from iopstui.format import duration
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.preflight.doctor import Check
 
 UNIT = "iopstui-flight.service"

@@ -26,7 +26,7 @@ from iopstui.features.flight.model.times import local_text, utc_text
 from iopstui.format import print_line
 from iopstui.model.answer.answer import Answer
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.means import median
+from iopstui.model.rates import median
 from iopstui.recording.reader import Recording, RecordingTooShort
 from iopstui.recording.records import Peaks, RecordedDevices
 from iopstui.text import printable

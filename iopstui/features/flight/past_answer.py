@@ -13,9 +13,15 @@ from iopstui import format as units
 from iopstui.cli.runs.why import EXIT_CODES
 from iopstui.cli.terminal import print_message
 from iopstui.features.flight.history import DAY_S, Usual, usual_at
-from iopstui.features.flight.model.bad_times import Stretch, is_same, stretches, worst
-from iopstui.features.flight.model.peaks import MIN_SECONDS
-from iopstui.features.flight.model.sibling_days import SiblingDays, SlowedDisk
+from iopstui.features.flight.model.bad_times import (
+    MIN_SECONDS,
+    SiblingDays,
+    SlowedDisk,
+    Stretch,
+    is_same,
+    stretches,
+    worst,
+)
 from iopstui.features.flight.model.times import local_text, utc_text
 from iopstui.features.flight.span import Span, read_span
 from iopstui.format import print_line
@@ -26,8 +32,8 @@ from iopstui.model.answer.use import DiskUse, mean_use
 from iopstui.model.answer.who import are_alike
 from iopstui.model.figures.disk import mean_ms
 from iopstui.model.findings.advice import advise
-from iopstui.model.means import median
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import median
 from iopstui.output.pages.why import Report, why_json, why_lines
 from iopstui.session.examination import INTERVAL_S
 from iopstui.session.tick.sampling import LATE_FACTOR

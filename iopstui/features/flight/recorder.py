@@ -18,17 +18,16 @@ from typing import TYPE_CHECKING, Any
 from iopstui import events
 from iopstui.errors import IopstuiError, UsageError
 from iopstui.features.flight.directory import HOUR_S, JUMP_S, Ring, StoredFile
-from iopstui.features.flight.model.peaks import PeakFold, busiest_use
+from iopstui.features.flight.model.bad_times import PeakFold, busiest_use
 from iopstui.features.flight.thinning import thin
 from iopstui.linux.counters.cgroup import CgroupReader
 from iopstui.linux.counters.procfs import parse_diskstats
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.machine.active_disks import active_disks
-from iopstui.linux.process.clock import Clock
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_bytes
+from iopstui.linux.kernel_files import Roots, read_bytes
+from iopstui.linux.machine.load import active_disks
+from iopstui.linux.own_threads import Clock
 from iopstui.model.answer.use import DiskUse
-from iopstui.model.cgroups.rates import group_rates
+from iopstui.model.cgroups import group_rates
 from iopstui.model.histogram import EXACT_BELOW, bucket_key
 from iopstui.model.samples import ProbeSample, RawSample
 from iopstui.recording import layout
@@ -304,11 +303,13 @@ def _load_readers() -> None:
     """Load the modules that the first ticks need. On a machine that is short of CPU time or has a
     slow disk, loading them later would delay the second sample, and one sample alone says
     nothing."""
+    from iopstui.linux import network  # noqa: F401
     from iopstui.linux.activity import disk_use  # noqa: F401
     from iopstui.linux.machine import conditions  # noqa: F401
-    from iopstui.linux.network import endpoints  # noqa: F401
     from iopstui.linux.nvme import health  # noqa: F401
-    from iopstui.linux.probe import bpf, bpf_probe  # noqa: F401
+    from iopstui.linux.probe import (
+        bpf,  # noqa: F401
+    )
 
 
 # One file of the ring: a recording that makes room for itself, and is synced to the disk every 5 s.

@@ -16,8 +16,7 @@ from typing import Any
 from iopstui import events
 from iopstui.errors import UsageError
 from iopstui.features.flight.directory import PART, StoredFile
-from iopstui.features.flight.model.bad_times import is_same
-from iopstui.features.flight.model.peaks import busiest_use, join
+from iopstui.features.flight.model.bad_times import busiest_use, is_same, join
 from iopstui.recording import layout as form
 from iopstui.recording.coding import encoder
 from iopstui.recording.reader import Recording

@@ -7,11 +7,10 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui.errors import Missing, UsageError
-from iopstui.features.lessons.model.figures import FACTS, RUN, Figure
-from iopstui.features.lessons.model.pages import RUN_STEP, Lesson, QuestionPage, RunPage
-from iopstui.features.lessons.model.text import FORMS
+from iopstui.features.lessons.model.formula import FACTS, RUN, Figure
+from iopstui.features.lessons.model.pages import FORMS, RUN_STEP, Lesson, QuestionPage, RunPage
 from iopstui.features.lessons.play.facts import TargetFacts
-from iopstui.features.lessons.play.page import READY, SKIPPED, Block, ShownPage
+from iopstui.features.lessons.play.lesson_state import READY, SKIPPED, Block, ShownPage
 from iopstui.features.lessons.play.player import LessonRun
 from iopstui.fio.inspect import find_fio
 from iopstui.format import counted, latency, number

@@ -12,22 +12,22 @@ from iopstui.events import Event, FrameReady, LayoutProgress, Notice, TunableCha
 from iopstui.features.lessons.model.pages import ASK, RUN_STEP, Lesson, QuestionPage
 from iopstui.features.lessons.output import end_lines, flowed, head_lines, measured_line, page_lines
 from iopstui.features.lessons.play.facts import read_target_facts
-from iopstui.features.lessons.play.page import READY, SKIPPED, ShownPage
+from iopstui.features.lessons.play.lesson_state import READY, SKIPPED, ShownPage
 from iopstui.features.lessons.play.player import LessonRun
 from iopstui.fio.inspect import find_fio
 from iopstui.format import counted, number, replace_unprintable
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.output.narration import Narrator
-from iopstui.preflight.shared_scratch import LentScratch
+from iopstui.preflight.staging import LentScratch
 from iopstui.preflight.targets import choose_targets
 from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.safety.signals import handle_stop_signals
 from iopstui.safety.streams import drop_stuck
 from iopstui.session.live import LiveSession
 from iopstui.session.run_loop import RunLoop
-from iopstui.session.viewer import NOBODY
+from iopstui.session.tick.context import NOBODY
 from iopstui.text import printable
 
 

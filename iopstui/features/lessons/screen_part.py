@@ -13,8 +13,7 @@ from iopstui.events import Event, Mark, SessionEnded, StepFinished, StepStarted
 from iopstui.text import printable
 from iopstui.ui.actions import EXPERIMENT, IDLE, LESSON, Action, Footer
 from iopstui.ui.core.backend import Conditions
-from iopstui.ui.core.key import Key
-from iopstui.ui.core.messages import Controller
+from iopstui.ui.core.key import Controller, Key
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.parts.experiment import ExperimentKeys
 from iopstui.ui.parts.feature import FeaturePart
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
     from iopstui.features.lessons.model.pages import Lesson
     from iopstui.features.lessons.play.library import Lessons
     from iopstui.features.lessons.screen.list import LessonChoice
-    from iopstui.features.lessons.screen.state import LessonProgress
+    from iopstui.features.lessons.screen.rows import LessonProgress
     from iopstui.ui.dashboard.screen import ViewState
-    from iopstui.ui.state.second_history import DisplayedRun
+    from iopstui.ui.state.findings import DisplayedRun
 
 OPENS = Key("l", "l")
 """The key that opens the list of lessons, and closes it again."""
@@ -145,7 +144,7 @@ class LessonKeys(FeaturePart):
     async def _open_lesson(
         self, lessons: Lessons, lesson: Lesson, paused: LessonProgress | None
     ) -> None:
-        from iopstui.features.lessons.screen.state import LessonProgress
+        from iopstui.features.lessons.screen.rows import LessonProgress
 
         if self.cleanup_task is not None:
             await self.cleanup_task

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from textual.binding import Binding
 
 from iopstui import format as f
-from iopstui.features.limit.model.answer import Answer, range_text
-from iopstui.features.limit.output import table_lines
+from iopstui.features.limit.model import Answer, range_text
+from iopstui.features.limit.run import table_lines
 from iopstui.features.limit.runner import LimitRunner
 from iopstui.text import printable
 from iopstui.ui.core.modal import CLOSE_HINT, Hint
 from iopstui.ui.dashboard.bars import BAR
-from iopstui.ui.dialogs.live_rows import LiveRows
+from iopstui.ui.dialogs.slow_list import LiveRows
 from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.charts.xy_chart import XYChart, XYLine, XYSpec, linear_axis
 from iopstui.ui.draw.rows import Line, Row, message, wrap

@@ -10,29 +10,33 @@ from dataclasses import dataclass, field, replace
 
 from iopstui.errors import Interrupted, JobFailed
 from iopstui.events import Event, FindingEnded, FindingReported, FrameReady
-from iopstui.features.limit.model.answer import (
+from iopstui.features.limit.model import (
     INTERRUPTED,
     MAX_CHANGES,
     MAX_SPOILED,
+    SHORT_S,
     Answer,
+    Estimate,
+    Run,
+    Search,
+    Second,
+    Step,
     conclude,
+    may_be_full,
 )
-from iopstui.features.limit.model.estimate import Estimate, Run, Second
-from iopstui.features.limit.model.search import SHORT_S, Search, Step, may_be_full
 from iopstui.features.limit.setup import SETTLE_S, LimitSetup
 from iopstui.format import latency, number
 from iopstui.model.experiment.disturbance import DISTURBING_SHARE, DisturbanceMeter
 from iopstui.model.experiment.point import Point, PointMeter, SettlingFilter, run_length_s
 from iopstui.model.experiment.run_request import RunRequest
-from iopstui.model.findings.finding import Finding
-from iopstui.model.findings.headlines import headline_of
+from iopstui.model.findings.finding import Finding, headline_of
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import Frame
-from iopstui.preflight.shared_scratch import LentScratch
+from iopstui.preflight.staging import LentScratch
 from iopstui.safety.scratch import DEFAULT_BYTES
 from iopstui.session.live import LiveSession
 from iopstui.session.run_loop import RunLoop
-from iopstui.session.viewer import NOBODY
+from iopstui.session.tick.context import NOBODY
 
 START_SHARE = 0.75
 """The first rate, as a share of what the unchanged job does."""

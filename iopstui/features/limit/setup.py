@@ -8,22 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.experiment.expectations import job_sections, parse_expectations
-from iopstui.features.limit.model.search import (
-    LONG_S,
-    SHORT_S,
-    OpenLoop,
-    open_loop,
-    why_no_open_loop,
-)
+from iopstui.experiment.baseline import job_sections, parse_expectations
+from iopstui.features.limit.model import LONG_S, SHORT_S, OpenLoop, open_loop, why_no_open_loop
 from iopstui.fio.inspect import find_fio
 from iopstui.fio.job_shape import shape_of
 from iopstui.fio.job_text import describe_job, largest_block, read_job
 from iopstui.fio.library import find_job
 from iopstui.format import duration
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.private import private_directory, remove
-from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
@@ -31,7 +25,7 @@ from iopstui.model.experiment.expectation import EXAMPLES, Expectation
 from iopstui.model.experiment.plan import check_name
 from iopstui.model.experiment.point import run_length_s
 from iopstui.model.experiment.run_request import RunRequest
-from iopstui.model.figures.latency import BY_PERCENTILE
+from iopstui.model.figures.figure import BY_PERCENTILE
 from iopstui.model.findings.evidence import JobShape
 from iopstui.model.fio import jobfile
 from iopstui.preflight.job import prepare

@@ -9,14 +9,20 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from iopstui.catalog.library import read_catalog
+from iopstui.catalog import read_catalog
+from iopstui.cli.options import GIB, apply_volume_options, read_promised_figures
 from iopstui.cli.terminal import kill_without_waiting, print_message, show, width
-from iopstui.cli.volume_options import GIB, apply_volume_options, read_promised_figures
 from iopstui.errors import EXIT_OK, UsageError
-from iopstui.features.promise.model.checks import LATENCY
-from iopstui.features.promise.model.guess import VisibleFacts, VolumeGuess, guess_volume
-from iopstui.features.promise.model.verdict import FAIL, PASS, is_promise_met
-from iopstui.features.promise.model.verdict import Verdict as FigureVerdict
+from iopstui.features.promise.model import (
+    FAIL,
+    LATENCY,
+    PASS,
+    VisibleFacts,
+    VolumeGuess,
+    guess_volume,
+    is_promise_met,
+)
+from iopstui.features.promise.model import Verdict as FigureVerdict
 from iopstui.features.promise.runner import PromiseRunner
 from iopstui.features.promise.setup import (
     PromiseSetup,
@@ -27,8 +33,7 @@ from iopstui.features.promise.setup import (
 )
 from iopstui.format import latency, print_line
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_text
+from iopstui.linux.kernel_files import Roots, read_text
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.experiment.verdict import Check, Verdict

@@ -6,21 +6,19 @@ from collections.abc import Callable, Mapping
 
 from iopstui.errors import Interrupted, JobFailed
 from iopstui.events import Event, FindingEnded, FindingReported, FrameReady
-from iopstui.features.promise.model.checks import (
+from iopstui.features.promise.model import (
     LATENCY,
     SINGLE,
     Check,
+    Measurement,
     QueueDepth,
+    Verdict,
     deeper_queue,
     depth_for,
-    open_loop,
-)
-from iopstui.features.promise.model.verdict import (
-    Measurement,
-    Verdict,
     is_too_shallow,
     judge,
     judge_drained,
+    open_loop,
     percentile_interval,
     rate_interval,
     untested_rows,
@@ -38,16 +36,16 @@ from iopstui.features.promise.setup import (
 )
 from iopstui.format import duration
 from iopstui.model.experiment.point import Point, PointMeter, SettlingFilter
-from iopstui.model.figures.latency import BY_PERCENTILE
+from iopstui.model.figures.figure import BY_PERCENTILE
 from iopstui.model.metrics.aws import LIMITS, MUCH_EXCEEDED_MS
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.volumes.promised import COUNTED_LIMITS
 from iopstui.model.volumes.volume import OWN
-from iopstui.preflight.shared_scratch import LentScratch
+from iopstui.preflight.staging import LentScratch
 from iopstui.safety.scratch import DEFAULT_BYTES
 from iopstui.session.live import LiveSession
 from iopstui.session.run_loop import RunLoop
-from iopstui.session.viewer import NOBODY
+from iopstui.session.tick.context import NOBODY
 
 DRAIN_PART = 0.75
 Sink = Callable[[Event], None]

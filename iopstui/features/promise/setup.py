@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.features.promise.model.checks import (
+from iopstui.features.promise.model import (
     LATENCY,
     SINGLE,
     Check,
@@ -21,14 +21,14 @@ from iopstui.features.promise.model.checks import (
 from iopstui.fio.inspect import Fio, find_fio
 from iopstui.format import duration, size
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.private import private_directory, remove
-from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.point import run_length_s
 from iopstui.model.experiment.run_request import RunRequest
-from iopstui.model.fio.sizes import size_bytes
+from iopstui.model.sizes import size_bytes
 from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.model.volumes.volume import IOPS, THROUGHPUT
 from iopstui.preflight.job import prepare

@@ -24,8 +24,7 @@ from iopstui.features.reports import series
 from iopstui.features.reports.run import Run
 from iopstui.features.reports.series import Heat
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.mark_intervals import middle_of_frame
-from iopstui.model.metrics.run_figures import RunFigures
+from iopstui.model.metrics.run_figures import RunFigures, middle_of_frame
 from iopstui.model.metrics.slow.slow_requests import SlowestTotal
 from iopstui.model.metrics.waits import MeanWaits
 from iopstui.recording import layout as form

@@ -25,7 +25,7 @@ from iopstui.features.reports.formats import (
     or_list,
 )
 from iopstui.format import print_line
-from iopstui.linux.process.packages import require_packages
+from iopstui.linux.process.programs import require_packages
 from iopstui.output.csv_out import cell_text
 from iopstui.output.page.source import Expected, ReportSource
 from iopstui.recording.foreign import RECORDING, detect_file_kind
@@ -105,7 +105,7 @@ def _exit_code(outcomes: Mapping[Path, Sequence[ExpectationChecked]], failed: st
     if failed:
         raise JobFailed(f"The recorded run failed: {printable(failed.rstrip('.'))}.")
     if judged:
-        from iopstui.experiment.expectations import unchecked_error
+        from iopstui.experiment.baseline import unchecked_error
 
         error = unchecked_error(judged, "To see what it has: --format json")
         if error is not None:

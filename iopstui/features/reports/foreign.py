@@ -24,8 +24,7 @@ from iopstui.model.experiment.expectation import has_direction
 from iopstui.model.fio.interval_time import whole_ms
 from iopstui.model.fio.log_lines import Logs
 from iopstui.model.fio.rows import flag
-from iopstui.model.metrics.stated_rates import SecondRates, impossible_rates
-from iopstui.model.metrics.summary import fio_summary
+from iopstui.model.metrics.summary import SecondRates, fio_summary, impossible_rates
 from iopstui.model.samples import FioStatus, JobStatus
 from iopstui.output.replay import checking_figures
 from iopstui.recording import layout as form

@@ -23,7 +23,7 @@ from iopstui.features.reports.series import Heat, Series, append, empty, extend
 from iopstui.model import histogram
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.fio.log_lines import LogRow
-from iopstui.model.metrics.mark_intervals import MarkInterval, MarkIntervals
+from iopstui.model.metrics.run_figures import MarkInterval, MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory, RunRow
 from iopstui.model.metrics.slow.slow_requests import SlowestTotal
 from iopstui.model.metrics.slow.stalls import Stall

@@ -20,10 +20,10 @@ from iopstui.events import FrameReady
 from iopstui.features.reports.foreign import Source, load_foreign_report
 from iopstui.features.reports.report_data import ReportData
 from iopstui.format import utc, utc_datetime
-from iopstui.linux.process.packages import missing_package_error, require_packages
+from iopstui.linux.process.programs import missing_package_error, require_packages
 from iopstui.model.block.tunable import TUNABLES
+from iopstui.model.figures.figure import SCHEMA
 from iopstui.model.metrics.fields import find_field
-from iopstui.model.metrics.paths import SCHEMA
 from iopstui.output.csv_out import CsvSink, Figures, cell_text, session_columns
 from iopstui.output.replay import ReplayedExperiments, has_experiment
 from iopstui.output.sinks import EventSink

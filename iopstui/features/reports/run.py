@@ -8,13 +8,12 @@ from typing import Any
 
 from iopstui import events
 from iopstui.model import histogram
-from iopstui.model.fio.captured import CapturedRow, captured_rows
+from iopstui.model.fio.jobfile import CapturedRow, captured_rows
 from iopstui.model.histogram import BinsTotal
-from iopstui.model.metrics.energy import RunEnergy
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
-from iopstui.model.metrics.run_figures import RunFigures
+from iopstui.model.metrics.run_figures import RunEnergy, RunFigures
 from iopstui.model.metrics.shares import RunShare
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.samples import DIRECTIONS

@@ -20,7 +20,7 @@ from iopstui.model.experiment.comparison import PRIMARY_FIGURES
 from iopstui.model.experiment.plan import IOPS, Plan
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.figures.latency import HIGHEST, RANKS, SHOWN
+from iopstui.model.figures.figure import HIGHEST, RANKS, SHOWN
 from iopstui.model.findings.diagnosis import MORE_SPECIFIC_RULES
 from iopstui.model.findings.finding import period_text
 from iopstui.model.metrics.run_figures import DeviceTotal

@@ -23,10 +23,10 @@ from iopstui.features.selftest.evidence import Evidence
 from iopstui.fio.fence import NONE, Fence, fence_kind, start_fenced
 from iopstui.fio.inspect import Fio, find_fio
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.process.affinity import tied_command
+from iopstui.linux.kernel_files import Roots
+from iopstui.linux.own_threads import tied_command
 from iopstui.linux.process.programs import which
-from iopstui.linux.roots import Roots
-from iopstui.preflight.shared_scratch import SharedScratch
+from iopstui.preflight.staging import SharedScratch
 from iopstui.safety.scratch import supports_direct
 
 SIZE = 64 << 20

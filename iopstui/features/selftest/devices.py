@@ -21,9 +21,9 @@ from iopstui.errors import JobFailed
 from iopstui.features.selftest.evidence import Evidence
 from iopstui.fio.fence import Fence
 from iopstui.fio.process import FioProcess
-from iopstui.linux.process.affinity import tied_process
+from iopstui.linux.kernel_files import Roots
+from iopstui.linux.own_threads import tied_process
 from iopstui.linux.process.private import private_directory
-from iopstui.linux.roots import Roots
 from iopstui.safety.null_block import null_block
 
 # linux/loop.h

@@ -1,11 +1,25 @@
-"""Evidence of a self-test: everything that was read and run, as plain values for JSON."""
+"""Evidence of a self-test: plain values for JSON, the file for a bug report, and its checks as
+text."""
 
 from __future__ import annotations
 
+import gzip
+import itertools
+import json
+import os
+import re
+import textwrap
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from iopstui.errors import UsageError
+from iopstui.safety.output_files import write_whole
+from iopstui.tables import aligned
+from iopstui.text import printable
+from iopstui.untrusted import TooLarge, parse_json
 
 FORMAT = 1
 ADDED_FIELDS = {"probe_frames", "probe_counters", "iostat"}
@@ -66,3 +80,161 @@ def parse_evidence(data: Any) -> Evidence:
             raise UsageError(f"The bundle is damaged: {name} is missing or of another kind.")
         values[name] = value
     return Evidence(**values)
+
+
+MAX_BYTES = 64 << 20
+
+
+def write_bundle(evidence: Evidence, path: Path) -> None:
+    """Write gzipped JSON. UsageError if the file exists or cannot be written."""
+    data = gzip.compress(json.dumps(evidence.as_object()).encode(), mtime=0)
+    try:
+        write_whole(path, lambda file: file.write(data))
+    except OSError as error:
+        raise UsageError(f"Cannot write {path}: {error.strerror}.",
+                         "Give another path with -o.") from error  # fmt: skip
+
+
+def check_writable(path: Path) -> None:
+    """Raises UsageError if ``write_bundle`` would fail with this path."""
+    if path.exists():
+        raise UsageError(f"{path} exists already.", "Give another path with -o.")
+    if not os.access(path.parent, os.W_OK):
+        reason = "you may not write there" if path.parent.is_dir() else "there is no such directory"
+        raise UsageError(f"Cannot write {path}: {reason}.", "Give another path with -o.")
+
+
+def read_bundle(path: Path) -> Evidence:
+    """Read the evidence of a bundle. Raises UsageError for any other file."""
+    try:
+        # opening a pipe might wait forever
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise UsageError(f"{path} is not a file.", "iopstui selftest --read FILE")
+        with gzip.open(path) as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        reason = error.strerror or "it is not gzipped"
+        raise UsageError(f"Cannot read {path}: {reason}.") from error
+    except (EOFError, zlib.error) as error:
+        raise UsageError(f"{path} is cut off or damaged.") from error
+    if len(data) > MAX_BYTES:
+        raise UsageError(f"{path} is too large for a bundle.")
+    try:
+        return parse_evidence(parse_json(data))
+    except TooLarge as error:
+        raise UsageError(f"{path} is too large for a bundle.") from error
+    except ValueError as error:
+        raise UsageError(f"{path} is not a bundle of `iopstui selftest`.") from error
+
+
+# One check of the self-test, with its verdict.
+
+
+OK, FAIL, MISSING = "OK", "FAIL", "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """``meaning`` is what a FAIL would mean, or why the check could not be made."""
+
+    name: str
+    expected: str
+    measured: str
+    verdict: str
+    meaning: str
+
+
+def any_failed(checks: Sequence[Check]) -> bool:
+    return any(check.verdict == FAIL for check in checks)
+
+
+def check_equal(name: str, expected: object, measured: object, meaning: str) -> Check:
+    """Both must be the same."""
+    verdict = OK if expected == measured else FAIL
+    return Check(name, _text(expected), _text(measured), verdict, meaning)
+
+
+def check_within(name: str, low: float, high: float, measured: float, meaning: str) -> Check:
+    """A check that ``measured`` lies between ``low`` and ``high``."""
+    verdict = OK if low <= measured <= high else FAIL
+    limits = _text(low) if low == high else f"{_text(low)} to {_text(high)}"
+    return Check(name, limits, _text(measured), verdict, meaning)
+
+
+def unchecked(name: str, reason: str) -> Check:
+    """A check that could not be made."""
+    return Check(name, "–", "–", MISSING, reason)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+HEAD = ("CHECK", "EXPECTED", "MEASURED", "RESULT")
+LONGEST = 24
+MIN_TOGETHER = 9
+_NUMBER = re.compile(r"\d+$")
+NARROWEST = 40
+
+
+def selftest_text(checks: Sequence[Check], evidence: Evidence, width: int) -> str:
+    """The table, what failed, what could not be checked, and the verdict."""
+    groups = list(_together(checks))
+    rows = [
+        HEAD,
+        *((group.name, group.expected, group.measured, group.verdict) for group in groups),
+    ]
+    cells = [tuple(_short(printable(cell)) if n else cell for n, cell in enumerate(row))
+             for row in rows]  # fmt: skip
+    lines = [*aligned(cells)]
+    for verdict, head in ((FAIL, "Failed"), (MISSING, "Not checked")):
+        of_verdict = [check for check in checks if check.verdict == verdict]
+        if of_verdict:
+            lines += ["", f"{head}:"]
+        for unmet in of_verdict:
+            more = f" (expected {unmet.expected}, measured {unmet.measured})" * (verdict == FAIL)
+            lines += textwrap.wrap(
+                printable(f"{unmet.name}: {unmet.meaning}{more}."), max(width, NARROWEST),
+                initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False,
+            )  # fmt: skip
+    count = {verdict: sum(check.verdict == verdict for check in checks)
+             for verdict in (OK, FAIL, MISSING)}  # fmt: skip
+    result = "FAIL" if count[FAIL] else "OK"
+    lines += ["", f"{result}: {count[OK]} passed, {count[FAIL]} failed, {count[MISSING]} not "
+              f"checked ({evidence.seconds:.0f} s)."]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _together(checks: Sequence[Check]) -> Iterator[Check]:
+    """Join the many passed checks of one kind, one for each CPU, into one."""
+    for _, group in itertools.groupby(
+        checks, lambda check: (_NUMBER.sub("", check.name), check.verdict)
+    ):
+        equal = list(group)
+        if equal[0].verdict != OK or len(equal) < MIN_TOGETHER:
+            yield from equal
+            continue
+        numbers = [match[0] for check in equal if (match := _NUMBER.search(check.name))]
+        name = f"{_NUMBER.sub('', equal[0].name)}{numbers[0]} to {numbers[-1]}"
+        yield Check(name, f"{len(equal)} ranges", "each within its range", OK, "")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def selftest_json(checks: Sequence[Check], evidence: Evidence) -> dict[str, Any]:
+    """For programs; ``result`` is "OK" or "FAIL"."""
+    return {
+        "result": FAIL if any(check.verdict == FAIL for check in checks) else OK,
+        "seconds": evidence.seconds,
+        "machine": evidence.machine,
+        "checks": [
+            {"check": check.name, "expected": check.expected, "measured": check.measured,
+             "result": None if check.verdict == MISSING else check.verdict,
+             "meaning": check.meaning}
+            for check in checks
+        ],
+    }  # fmt: skip

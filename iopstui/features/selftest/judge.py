@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.errors import UsageError
-from iopstui.features.selftest.bundle import (
+from iopstui.features.selftest.evidence import (
     FAIL,
     OK,
     Check,
+    Evidence,
     check_equal,
     check_within,
     read_bundle,
     unchecked,
 )
-from iopstui.features.selftest.evidence import Evidence
 from iopstui.features.selftest.judge_kernel import (
     Reading,
     begin_ms,

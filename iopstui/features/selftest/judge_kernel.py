@@ -10,8 +10,7 @@ from itertools import pairwise
 from operator import lt
 from typing import Any
 
-from iopstui.features.selftest.bundle import Check, check_within, unchecked
-from iopstui.features.selftest.evidence import Evidence
+from iopstui.features.selftest.evidence import Check, Evidence, check_within, unchecked
 
 COUNTERS_RESET = "the counters began again meanwhile, as after a reset of the disk's controller"
 WRONG_RATES = "the device's rates would be wrong"

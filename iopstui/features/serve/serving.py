@@ -16,17 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import iopstui
+from iopstui.cli.options import read_volume_option
 from iopstui.cli.terminal import print_message
-from iopstui.cli.volume_options import read_volume_option
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, UsageError
-from iopstui.features.serve.connections import Access, is_loopback, new_token, viewer_limit
-from iopstui.features.serve.screen_process import ScreenProcess
-from iopstui.features.serve.viewer_host import ViewerHost, screen_environment
+from iopstui.features.serve.server import Access, is_loopback, new_token, viewer_limit
+from iopstui.features.serve.viewer_host import ScreenProcess, ViewerHost, screen_environment
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.recording.follow import wait_for_first_sample
-from iopstui.recording.host_lines import is_fleet
 from iopstui.recording.reader import recording_path
+from iopstui.recording.recent import is_fleet
 from iopstui.safety import streams
 from iopstui.safety.signals import handling_stop_signals
 

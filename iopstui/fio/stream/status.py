@@ -9,10 +9,9 @@ from math import isfinite
 from typing import Any
 
 from iopstui.model.fio.jobfile import Section
-from iopstui.model.fio.ramp import duration_s
-from iopstui.model.fio.rows import Row, changing_option, flag, rows_of, syncs_in_between
-from iopstui.model.fio.sizes import fixed_block_size, fixed_block_sizes
+from iopstui.model.fio.rows import Row, changing_option, duration_s, flag, rows_of, syncs_in_between
 from iopstui.model.samples import DIRECTIONS, DirectionStatus, FioStatus, JobStatus, LatencySum
+from iopstui.model.sizes import fixed_block_size, fixed_block_sizes
 
 ETA_UNKNOWN_FROM = 0x7FFFFFFF
 

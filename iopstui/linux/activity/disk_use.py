@@ -10,17 +10,16 @@ import time
 from collections.abc import Iterator, Mapping
 
 from iopstui.linux.counters.cgroup import parse_memberships
-from iopstui.linux.counters.cgroup_limits import ReachedLimits
+from iopstui.linux.counters.io_limits import ReachedLimits
 from iopstui.linux.counters.whole_disks import SECTOR, has_remote_mounts
 from iopstui.linux.devices.open_devices import ByAccess, KnownFiles, OpenDevices
+from iopstui.linux.kernel_files import Roots, decode, list_names, read_bytes, read_int, read_text
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.linux.process.processes import command_of, task_stat
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import decode, list_names, read_bytes, read_int, read_text
 from iopstui.model.answer.process import CHILD, FROZEN, RING_PLACE, place_kind
 from iopstui.model.answer.use import ALL_HIDDEN, BlockedTask, DiskUse, DiskUser, RingWaiter
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.cgroups.names import group_name
+from iopstui.model.cgroups import group_name
 from iopstui.model.samples import DiskCounters
 from iopstui.model.sources import parse_pressure
 from iopstui.text import printable

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
 from iopstui.linux.devices.open_devices import OpenDevices
+from iopstui.linux.kernel_files import Roots, decode, list_names, read_bytes, read_text
 from iopstui.linux.process.processes import children, command_of, process_of, task_stat
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import decode, list_names, read_bytes, read_text
 from iopstui.model.answer.process import (
     RING_PLACE,
     UNKNOWN_WAIT,

@@ -1,4 +1,4 @@
-"""This process's cgroups, and whether one of them throttles iopstui and its fio.
+"""This process's cgroups, whether one throttles iopstui and its fio, and their rates.
 
 Sources: Documentation/admin-guide/cgroup-v2.rst (cpu.stat throttled_usec, cpu.max) and
 Documentation/scheduler/sched-bwc.rst (cgroup v1: cpu.stat throttled_time, in ns)."""
@@ -14,10 +14,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import decode, parse_int, read_bytes, read_text
-from iopstui.model.cgroups.names import OwnCounts, group_name
-from iopstui.model.cgroups.rates import AT_NS, COUNTERS, CPU_US, LIMITS, ROOT_FLAG, counter_name
+from iopstui.linux.kernel_files import Roots, decode, parse_int, read_bytes, read_text
+from iopstui.model.cgroups import (
+    AT_NS,
+    COUNTERS,
+    CPU_US,
+    LIMITS,
+    ROOT_FLAG,
+    GroupRates,
+    OwnCounts,
+    counter_name,
+    group_name,
+    group_rates,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +159,7 @@ class CgroupReader:
         return "" if self._numbers else "the target is on no disk of this machine"
 
     def read(self) -> dict[str, int] | None:
-        """All counters, by the keys of model/cgroups/rates.py; ``None`` if there are none."""
+        """All counters, by the keys of model/cgroups.py; ``None`` if there are none."""
         if self._top is None or not self._numbers:
             return None
         self._readings += 1
@@ -360,3 +369,35 @@ def _open_directories(places: list[Path]) -> list[tuple[Path, int]]:
         with contextlib.suppress(OSError):
             directories.append((place, os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)))
     return directories
+
+
+class CgroupLoad:
+    """``rates`` returns the I/O of the groups on ``disks`` since the previous reading. To be used
+    by one thread."""
+
+    def __init__(self, disks: Sequence[str], roots: Roots, least_s: float = 0.9) -> None:
+        self._reader = CgroupReader(disks, roots)
+        self._min_interval_s = least_s
+        self._at = 0.0
+        self._before: Mapping[str, int] | None = None
+        self._rates: tuple[GroupRates, ...] | None = None
+
+    @property
+    def disks(self) -> tuple[str, ...]:
+        return self._reader.disks
+
+    @property
+    def why_not(self) -> str:
+        """Why I/O is not counted by cgroup, in words; "" if it is."""
+        return self._reader.why_not
+
+    def rates(self) -> tuple[GroupRates, ...] | None:
+        """The busiest first; ``None`` until there are two readings."""
+        now = time.monotonic()
+        if self.why_not or (self._at and now - self._at < self._min_interval_s):
+            return self._rates
+        counts = self._reader.read()
+        if self._at:
+            self._rates = group_rates(counts, self._before, now - self._at)
+        self._at, self._before = now, counts
+        return self._rates

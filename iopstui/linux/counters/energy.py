@@ -10,9 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.linux.counters.kernel_file import KernelFile
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import list_names, read_count, read_text
+from iopstui.linux.kernel_files import KernelFile, Roots, list_names, read_count, read_text
 
 PACKAGE, MEMORY, PLATFORM = "package", "dram", "platform"
 _DIRECTORY = "class/powercap"

@@ -15,11 +15,14 @@ from typing import TypeVar
 from iopstui.linux.counters import procfs
 from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
 from iopstui.linux.counters.energy import EnergyCounters
-from iopstui.linux.counters.function_calls import FunctionCallReader, FunctionCalls
-from iopstui.linux.counters.kernel_file import KernelFile, open_files
+from iopstui.linux.counters.interrupts import (
+    FunctionCallReader,
+    FunctionCalls,
+    PerCpuCount,
+    next_per_cpu_count,
+)
 from iopstui.linux.counters.mountstats import NfsCounters
-from iopstui.linux.counters.per_cpu_count import PerCpuCount, next_per_cpu_count
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import KernelFile, Roots, open_files
 from iopstui.model.lazy_dict import LazyDict
 from iopstui.model.metrics.shares import NFS
 from iopstui.model.samples import CpuTimes, DiskCounters, IrqCounts, KernelSample

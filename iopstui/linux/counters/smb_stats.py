@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 
-from iopstui.linux.counters.kernel_file import open_files
-from iopstui.linux.roots import Roots
-from iopstui.model.metrics.shares import (  # fmt: skip
+from iopstui.linux.kernel_files import Roots, open_files
+from iopstui.model.metrics.shares import (
     COUNT,
     DISCONNECTED,
     ERRORS,

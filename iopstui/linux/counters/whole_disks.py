@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from iopstui.linux.counters.procfs import parse_diskstats
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import decode, list_names, read_bytes
+from iopstui.linux.kernel_files import Roots, decode, list_names, read_bytes
 from iopstui.model.samples import DiskCounters
 
 SECTOR = 512

@@ -6,8 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_text
+from iopstui.linux.kernel_files import Roots, read_text
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.text import printable

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import (
+from iopstui.linux.kernel_files import (
+    Roots,
     decode,
     list_names,
     parse_cpu_list,

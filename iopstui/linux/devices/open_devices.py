@@ -8,11 +8,10 @@ import re
 from collections.abc import Iterator, Mapping
 
 from iopstui.linux.counters.whole_disks import is_remote
+from iopstui.linux.devices.aliases import layer_numbers
 from iopstui.linux.devices.target import device_tree
 from iopstui.linux.devices.usage.mounts import DeviceFinder, MountEntry, parse_mountinfo, read_btrfs
-from iopstui.linux.devices.usage.overlays import layer_numbers
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import decode, list_names, read_bytes
+from iopstui.linux.kernel_files import Roots, decode, list_names, read_bytes
 from iopstui.model.answer.use import ELSEWHERE
 from iopstui.model.block.device import BlockDevice
 

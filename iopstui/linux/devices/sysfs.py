@@ -16,9 +16,9 @@ from pathlib import Path
 from iopstui.linux.devices.irqmap import IrqTable, read_irqs
 from iopstui.linux.devices.udev import UdevDevice, enumerate_block, udev_properties
 from iopstui.linux.devices.usage.mounts import apply_mounts, read_mounts
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import (
+from iopstui.linux.kernel_files import (
     PAGE,
+    Roots,
     decode,
     link_name,
     list_names,

@@ -10,11 +10,15 @@ from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.linux.counters.whole_disks import REMOTE
-from iopstui.linux.devices.kernel_files import kernel_file_system
-from iopstui.linux.devices.nvme_generic import namespace_of, namespaces_of_node
-from iopstui.linux.devices.usage.mounts import DeviceFinder, MountEntry, read_btrfs, read_own_mounts
-from iopstui.linux.devices.usage.overlays import number_of_new_files
-from iopstui.linux.roots import Roots
+from iopstui.linux.devices.aliases import namespace_of, namespaces_of_node, number_of_new_files
+from iopstui.linux.devices.usage.mounts import (
+    DeviceFinder,
+    MountEntry,
+    kernel_file_system,
+    read_btrfs,
+    read_own_mounts,
+)
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, DeviceLinks, Target, combine_targets
 from iopstui.text import printable
@@ -352,7 +356,7 @@ def _generic_target(path: Path, name: str, roots: Roots, devices: Devices, to_re
 
 
 def _check_readable(path: Path) -> None:
-    from iopstui.linux.process.rights import PERMISSION_ERRNOS, how_to_open, open_error
+    from iopstui.linux.process.limits import PERMISSION_ERRNOS, how_to_open, open_error
 
     error = open_error(str(path))
     if error is not None:

@@ -14,8 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_count, read_text
+from iopstui.linux.kernel_files import Roots, read_count, read_text
 from iopstui.model.block.device import BlockDevice
 from iopstui.text import printable
 

@@ -33,13 +33,12 @@ from iopstui.linux.devices.health import (
     read_link,
     read_lost_paths,
     read_offline,
+    read_pool_state,
     read_queue_depth,
 )
-from iopstui.linux.devices.thin_pool import read_pool_state
+from iopstui.linux.kernel_files import Roots, decode, list_names, read_count, read_int, read_text
 from iopstui.linux.machine.topology import online_cpus, read_nodes
-from iopstui.linux.nvme.diag import read_nvme_counters
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import decode, list_names, read_count, read_int, read_text
+from iopstui.linux.nvme.health import read_nvme_counters
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.conditions import (
     Conditions,

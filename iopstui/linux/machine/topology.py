@@ -9,8 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from iopstui.linux.counters.procfs import parse_stat_cpus
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import list_names, parse_cpu_list, read_bytes, read_count, read_text
+from iopstui.linux.kernel_files import (
+    Roots,
+    list_names,
+    parse_cpu_list,
+    read_bytes,
+    read_count,
+    read_text,
+)
 from iopstui.model.block.topology import Topology
 
 # this many ticks of softirq time without any irq time mean that the kernel does not account irq

@@ -11,13 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.linux.background import BackgroundReader
+from iopstui.linux.kernel_files import Roots, read_count
 from iopstui.linux.nvme import admin
-from iopstui.linux.nvme.admin import DriveUnreadable
+from iopstui.linux.nvme.admin import DriveUnreadable, MalformedPage
 from iopstui.linux.nvme.health import LIVE, controller_state, controllers_of
-from iopstui.linux.nvme.pages import MalformedPage
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_count
+from iopstui.linux.own_threads import BackgroundReader
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.metrics.aws import (
     AT_NS,

@@ -1,20 +1,20 @@
-"""Which controllers are below a target, and the health counters of each."""
+"""Which controllers are below a target, the health counters and error counters of each."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.linux.devices.health import paths_of, read_temperature, sensors_near
-from iopstui.linux.nvme import admin, pages
+from iopstui.linux.kernel_files import Roots, list_names, read_count, read_text
+from iopstui.linux.nvme import admin
 from iopstui.linux.nvme.admin import DriveUnreadable
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_count, read_text
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.metrics.nvme import NVME_COUNTERS, counter_name
 
 _CONTROLLER = re.compile(r"nvme[0-9]{1,9}")
 LIVE = "live"
@@ -99,26 +99,26 @@ class DriveHealth:
 
     def read(self, controller: str, namespace: int = 1) -> dict[str, int]:
         """The counters of SMART, of OCP's page and of the endurance group if the drive has them
-        (linux/nvme/pages.py), and its ``capacity`` in bytes if it reports that. Raises
+        (linux/nvme/admin.py), and its ``capacity`` in bytes if it reports that. Raises
         DriveUnreadable. Blocks until the drive answers."""
         if controller_state(self._roots, controller) != LIVE:
             raise DriveUnreadable(f"{controller} is not live, so it is not asked for its figures.")
         with admin.open_controller(Path(self._roots.dev) / controller) as fd:
-            counters = pages.parse_smart(admin.log_page(fd, admin.SMART, pages.PAGE))
+            counters = admin.parse_smart(admin.log_page(fd, admin.SMART, admin.PAGE))
             abilities = self._abilities.get(controller)
             if abilities is None:
                 abilities = self._abilities[controller] = _abilities(fd, namespace)
             if abilities.ocp:
                 counters |= _read_or_empty(
-                    lambda: pages.parse_ocp(admin.log_page(fd, admin.OCP_SMART, pages.PAGE))
+                    lambda: admin.parse_ocp(admin.log_page(fd, admin.OCP_SMART, admin.PAGE))
                 )
             if abilities.group:
                 group = abilities.group
-                counters |= _read_or_empty(lambda: pages.parse_endurance(
-                    admin.log_page(fd, admin.ENDURANCE, pages.PAGE, specific=group)
+                counters |= _read_or_empty(lambda: admin.parse_endurance(
+                    admin.log_page(fd, admin.ENDURANCE, admin.PAGE, specific=group)
                 ))  # fmt: skip
             if abilities.placement:
-                counters |= _read_or_empty(lambda: pages.parse_placement(
+                counters |= _read_or_empty(lambda: admin.parse_placement(
                     admin.log_page(fd, admin.PLACEMENT_STATISTICS, 64, specific=abilities.group)
                 ))  # fmt: skip
             counters |= _read_or_empty(lambda: _power(fd, abilities.limits_mw))
@@ -127,23 +127,23 @@ class DriveHealth:
         )
 
 
-def supports(fd: int, controller: pages.Controller, page: int) -> bool:
+def supports(fd: int, controller: admin.Controller, page: int) -> bool:
     """Whether the drive lists this log page. If it lists none, it is not asked: requesting an
     unknown page would add an error to its log."""
     if not controller.lists_pages:
         return False
     try:
-        return page in pages.parse_supported(admin.log_page(fd, admin.SUPPORTED_PAGES, 1024))
+        return page in admin.parse_supported(admin.log_page(fd, admin.SUPPORTED_PAGES, 1024))
     except DriveUnreadable:
         return False
 
 
 def _abilities(fd: int, namespace: int) -> _Abilities:
     try:
-        controller = pages.parse_controller(admin.identify(fd, admin.CONTROLLER))
+        controller = admin.parse_controller(admin.identify(fd, admin.CONTROLLER))
         group = 0
         if controller.endurance_groups:
-            group = pages.parse_namespace(admin.identify(fd, admin.NAMESPACE, namespace)).group
+            group = admin.parse_namespace(admin.identify(fd, admin.NAMESPACE, namespace)).group
     except DriveUnreadable:
         return _Abilities(False, 0, None)
     return _Abilities(
@@ -180,3 +180,40 @@ def _read_or_empty(read: Callable[[], dict[str, int]]) -> dict[str, int]:
     with suppress(DriveUnreadable):
         return read()
     return {}
+
+
+def read_nvme_counters(roots: Roots, device: BlockDevice) -> dict[str, Mapping[str, int]]:
+    """The counters of an NVMe namespace, of its paths and of its controllers, by object ("nvme0")
+    and file; files that this kernel lacks are left out."""
+    if device.kind != "nvme":
+        return {}
+    disks = (device.name, *paths_of(device))
+    places = {name: f"{roots.sys}/class/block/{name}/diag" for name in disks}
+    places |= {
+        name: f"{roots.sys}/class/nvme/{name}/diag" for name in controllers_of(roots, device)
+    }
+    counters: dict[str, Mapping[str, int]] = {}
+    for name, directory in places.items():
+        files = [file for file in list_names(directory) if file in NVME_COUNTERS]
+        values = {file: read_count(f"{directory}/{file}") for file in files}
+        known = {file: value for file, value in values.items() if value is not None}
+        if known:
+            counters[name] = known
+    return counters
+
+
+def counter_reader(
+    roots: Roots, devices: Iterable[BlockDevice]
+) -> Callable[[], dict[str, int] | None]:
+    """A function that reads the counters of all these, by the names of model/metrics/nvme.py;
+    ``None`` if there are none."""
+    disks = [device for device in devices if device.kind == "nvme" and not device.hidden]
+
+    def read() -> dict[str, int] | None:
+        objects: dict[str, Mapping[str, int]] = {}
+        for disk in disks:
+            objects |= read_nvme_counters(roots, disk)
+        return {counter_name(file, name): value for name, values in objects.items()
+                for file, value in values.items()} or None  # fmt: skip
+
+    return read

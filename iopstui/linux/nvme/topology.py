@@ -15,11 +15,10 @@ from typing import TypeVar
 
 from iopstui.linux.counters.procfs import parse_diskstats
 from iopstui.linux.devices.health import paths_of
-from iopstui.linux.nvme import admin, pages
+from iopstui.linux.kernel_files import Roots, read_bytes, read_count, read_text
+from iopstui.linux.nvme import admin
 from iopstui.linux.nvme.admin import DriveUnreadable
 from iopstui.linux.nvme.health import LIVE, controller_state, controllers_of, placement_enabled
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_bytes, read_count, read_text
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.samples import DiskCounters
 from iopstui.text import printable
@@ -64,15 +63,15 @@ class DriveFacts:
     read."""
 
     health: Mapping[str, int] = field(default_factory=dict)
-    controller: pages.Controller | None = None
-    namespace: pages.Namespace | None = None
+    controller: admin.Controller | None = None
+    namespace: admin.Namespace | None = None
     power_state: int | None = None
     transitions: tuple[tuple[int, int, int], ...] | None = None
     host_memory: int | None = None
     placement: bool | None = None
-    firmware: pages.Firmware | None = None
-    errors: tuple[pages.ErrorEntry, ...] | None = None
-    self_test: pages.SelfTest | None = None
+    firmware: admin.Firmware | None = None
+    errors: tuple[admin.ErrorEntry, ...] | None = None
+    self_test: admin.SelfTest | None = None
     problems: tuple[str, ...] = ()
 
 
@@ -175,7 +174,7 @@ def read_drive_facts(roots: Roots, device: BlockDevice, number: int) -> DriveFac
     with ExitStack() as stack:
         try:
             fd = stack.enter_context(admin.open_controller(Path(roots.dev) / live[0]))
-            health = pages.parse_smart(admin.log_page(fd, admin.SMART, pages.PAGE))
+            health = admin.parse_smart(admin.log_page(fd, admin.SMART, admin.PAGE))
         except DriveUnreadable as error:
             return DriveFacts(problems=(str(error),))
         return _facts(fd, number, health)
@@ -191,16 +190,16 @@ def _facts(fd: int, number: int, health: dict[str, int]) -> DriveFacts:
             problems.append(str(error))
             return None
 
-    controller = get(lambda: pages.parse_controller(admin.identify(fd, admin.CONTROLLER)))
+    controller = get(lambda: admin.parse_controller(admin.identify(fd, admin.CONTROLLER)))
     # features that the drive lacks are not requested: each refusal would add an error to its log
     tests = controller is not None and controller.self_test
     sleeps = controller is not None and controller.autonomous_power
     borrows = controller is not None and controller.host_memory > 0
-    space = get(lambda: pages.parse_namespace(admin.identify(fd, admin.NAMESPACE, number)))
+    space = get(lambda: admin.parse_namespace(admin.identify(fd, admin.NAMESPACE, number)))
     places = controller is not None and controller.placement and space is not None and space.group
-    size = NEWEST_ERRORS * pages.ERROR_ENTRY
+    size = NEWEST_ERRORS * admin.ERROR_ENTRY
     if controller is not None:
-        size = min(NEWEST_ERRORS, controller.error_entries) * pages.ERROR_ENTRY
+        size = min(NEWEST_ERRORS, controller.error_entries) * admin.ERROR_ENTRY
     return DriveFacts(
         health=health,
         controller=controller,
@@ -209,10 +208,10 @@ def _facts(fd: int, number: int, health: dict[str, int]) -> DriveFacts:
         transitions=get(lambda: _transitions(fd)) if sleeps else None,
         host_memory=get(lambda: _host_memory(fd)) if borrows else None,
         placement=get(lambda: placement_enabled(fd, places)) if places else None,
-        firmware=get(lambda: pages.parse_firmware(
-            admin.log_page(fd, admin.FIRMWARE, pages.PAGE))),
-        errors=get(lambda: pages.parse_errors(admin.log_page(fd, admin.ERRORS, size))),
-        self_test=get(lambda: pages.parse_self_test(
+        firmware=get(lambda: admin.parse_firmware(
+            admin.log_page(fd, admin.FIRMWARE, admin.PAGE))),
+        errors=get(lambda: admin.parse_errors(admin.log_page(fd, admin.ERRORS, size))),
+        self_test=get(lambda: admin.parse_self_test(
             admin.log_page(fd, admin.SELF_TEST, 564))) if tests else None,
         problems=tuple(dict.fromkeys(problems)),
     )  # fmt: skip
@@ -220,7 +219,7 @@ def _facts(fd: int, number: int, health: dict[str, int]) -> DriveFacts:
 
 def _transitions(fd: int) -> tuple[tuple[int, int, int], ...]:
     enabled, table = admin.feature(fd, admin.AUTONOMOUS_POWER, 256)
-    return pages.parse_transitions(table) if enabled & 1 else ()
+    return admin.parse_transitions(table) if enabled & 1 else ()
 
 
 def _host_memory(fd: int) -> int:

@@ -10,16 +10,17 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from iopstui.linux.probe.assembler import (
+from iopstui.linux.probe.bpf import (
     GET_SMP_PROCESSOR_ID,
     KTIME_GET_NS,
     MAP_DELETE,
     MAP_LOOKUP,
     MAP_UPDATE,
     STACK,
+    TYPEDEF,
     Program,
+    Types,
 )
-from iopstui.linux.probe.bpf import TYPEDEF, Types
 from iopstui.linux.probe.counting import (
     BINS_BITS,
     KIND,

@@ -1,4 +1,10 @@
-"""The probe: iopstui's own programs at the block layer's raw tracepoints, and their counts.
+"""The probe: iopstui's own programs at the block layer's tracepoints, their counts and their
+cost.
+
+``ProbeCost`` has the run time of the programs (BPF_ENABLE_STATS, bpf(2)), and how often one was
+skipped. Counting it costs some time at every run of every BPF program of the machine, so it is
+only switched on briefly from time to time. It is bound to a file descriptor: it is off when the
+process ends, however it ends.
 
 It needs the kernel's BTF and programs with typed arguments (Linux 5.5), but no tracefs. The kernel
 checks the programs against its types when they are loaded; whether they count correctly is compared
@@ -10,26 +16,149 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import struct
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import compress
+from pathlib import Path
 from typing import NamedTuple
 
 from iopstui.linux.counters.cgroup import CgroupPaths
+from iopstui.linux.kernel_files import Roots, read_bytes, read_int, read_text
 from iopstui.linux.machine.topology import possible_cpus
+from iopstui.linux.own_threads import Clock
 from iopstui.linux.probe import bios, bpf, counting, slowest, tasks
 from iopstui.linux.probe.bins import DIRECTION_AT, REGION_AT, bucket_middle, counts_by_disk, size_of
 from iopstui.linux.probe.counting import CountMap, Details, InFlightMap, MatrixMap
-from iopstui.linux.probe.programs import BpfPrograms, ProbeCost
 from iopstui.linux.probe.regions import Region
-from iopstui.linux.probe.request_slots import new_in_flight_map, tags_and_queues
-from iopstui.linux.process.clock import Clock
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_bytes, read_text
 from iopstui.model.metrics.probe import KINDS, LATENCY, MATRIX, PROCESSES, SIZES, WAY
 from iopstui.model.samples import ProbeSample
 from iopstui.text import printable
+
+# for a disk whose queues can't be read (a hidden path): as many as any driver has
+MAX_TAGS = 1 << 10
+MAX_SLOTS = 1 << 17
+
+
+def tags_and_queues(dev: int, roots: Roots, with_scheduler: bool = False) -> tuple[int, int]:
+    """Tags of each hardware queue of the disk, and the number of its queues. ``with_scheduler``:
+    include the I/O scheduler's tags, which are separate."""
+    disk = roots.sys / f"dev/block/{dev >> 20}:{dev & 0xFFFFF}"
+    with contextlib.suppress(OSError):
+        tags = [read_int(queue / "nr_tags") or 0 for queue in (disk / "mq").iterdir()]
+        if any(tags):
+            scheduler_tags = read_int(disk / "queue/nr_requests") or 0 if with_scheduler else 0
+            return max(*tags, scheduler_tags), len(tags)
+    return MAX_TAGS, MAX_SLOTS // MAX_TAGS
+
+
+def new_in_flight_map(dev: int, tags: int, queues: int, bits: int, name: str) -> InFlightMap:
+    """A new map of slots of 2 to the power of ``bits`` bytes. The caller closes its descriptor.
+    OSError if the kernel refuses."""
+    slots = min(1 << (tags * queues - 1).bit_length(), MAX_SLOTS)
+    return InFlightMap(dev, bpf.new_value_map(slots << bits, name), tags, slots - 1, bits)
+
+
+BPF_STATS_RUN_TIME = 0
+# a per-I/O program runs at least this part as often as the one that runs most
+RUNS_PER_IO = 0.3
+# once in this many readings, the kernel counts their run time until the next one
+COUNT_EVERY = 10
+
+
+@dataclass(frozen=True, slots=True)
+class BpfRunStats:
+    """Statistics of a process's BPF programs: ``spent_ns`` of the per-I/O programs in ``ios``
+    calls (0: not counted), and the number of calls ``skipped`` because another program ran on
+    that CPU."""
+
+    spent_ns: int
+    ios: int
+    skipped: int
+
+
+class BpfPrograms:
+    """The BPF programs of a process (from ``fdinfo`` of its descriptors; all of them, or only
+    ``fds``)."""
+
+    def __init__(self, pid: int, proc: Path = Path("/proc"), fds: Sequence[int] = ()) -> None:
+        self._fdinfo = proc / str(pid) / "fdinfo"
+        self._files = [self._fdinfo / str(fd) for fd in fds]
+
+    def read(self) -> BpfRunStats | None:
+        """``None`` if the kernel does not say."""
+        try:
+            if not self._files:
+                self._files = [f for f in self._fdinfo.iterdir() if "prog_id" in _read_fdinfo(f)]
+            fdinfos = [_read_fdinfo(file) for file in self._files]
+            runs = [(int(fdinfo["run_cnt"]), int(fdinfo["run_time_ns"])) for fdinfo in fdinfos]
+            skipped = sum(int(fdinfo.get("recursion_misses", 0)) for fdinfo in fdinfos)
+        except (OSError, ValueError, KeyError):
+            return None
+        if not runs:
+            return None
+        ios = max(count for count, _ in runs)
+        return BpfRunStats(
+            sum(ns for count, ns in runs if count >= RUNS_PER_IO * ios), ios, skipped
+        )
+
+
+def _read_fdinfo(file: Path) -> dict[str, str]:
+    return dict(line.split(":", 1) for line in file.read_text().splitlines() if ":" in line)
+
+
+class RunTimeStats:
+    """Switches the kernel's accounting of BPF run time on and off."""
+
+    def __init__(self) -> None:
+        self._fd = -1
+
+    @property
+    def enabled(self) -> bool:
+        return self._fd >= 0
+
+    def enable(self) -> None:
+        """Needs Linux 5.8 and CAP_SYS_ADMIN; without them nothing is counted."""
+        if not self.enabled:
+            self._fd = bpf.call(bpf.ENABLE_STATS, struct.pack("I", BPF_STATS_RUN_TIME))
+
+    def end(self) -> None:
+        """Idempotent."""
+        if self._fd >= 0:
+            with contextlib.suppress(OSError):
+                os.close(self._fd)
+        self._fd = -1
+
+
+class ProbeCost:
+    """Adds the probe's cost to readings: the kernel's run-time count grows in one of
+    ``COUNT_EVERY`` readings."""
+
+    def __init__(self, programs: BpfPrograms) -> None:
+        self._programs = programs
+        self._run_time = RunTimeStats()
+        self._stats = BpfRunStats(0, 0, 0)
+        self._readings = 0
+
+    def with_cost(self, sample: ProbeSample, busy_s: float | None) -> ProbeSample:
+        """``sample`` with these costs. ``busy_s``: the CPU time of the reader."""
+        self._readings += 1
+        stats = self._programs.read() or self._stats
+        if self._run_time.enabled:
+            self._run_time.end()
+            self._stats = stats
+        elif self._readings % COUNT_EVERY == 2:
+            self._run_time.enable()
+        return replace(
+            sample, busy_s=busy_s, run_ns=self._stats.spent_ns, run_ios=self._stats.ios,
+            counts={**sample.counts, "skipped": stats.skipped},
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Idempotent."""
+        self._run_time.end()
+
 
 BTF = "kernel/btf/vmlinux"
 MAX_BANKS = 8

@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iopstui.linux.probe import slowest, tasks
-from iopstui.linux.probe.assembler import GET_SMP_PROCESSOR_ID, KTIME_GET_NS, Program
 from iopstui.linux.probe.bins import BUCKET_BITS
-from iopstui.linux.probe.bpf import TYPEDEF, Types
+from iopstui.linux.probe.bpf import GET_SMP_PROCESSOR_ID, KTIME_GET_NS, TYPEDEF, Program, Types
 from iopstui.linux.probe.regions import Region
 
 ISSUE, COMPLETE, REQUEUE = "block_rq_issue", "block_rq_complete", "block_rq_requeue"

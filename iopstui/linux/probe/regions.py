@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from iopstui.linux.counters.procfs import parse_diskstats
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_bytes, read_int
+from iopstui.linux.kernel_files import Roots, read_bytes, read_int
 from iopstui.model.block.device import BlockDevice
 
 MAX_REGIONS = 16

@@ -14,13 +14,13 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from iopstui.linux.probe.assembler import (
+from iopstui.linux.probe.bpf import (
     GET_CURRENT_PID_TGID,
     GET_CURRENT_TASK,
     PROBE_READ_KERNEL,
     Program,
+    Types,
 )
-from iopstui.linux.probe.bpf import Types
 from iopstui.linux.probe.regions import Region
 from iopstui.model.metrics.slow.slow_requests import FLUSHES, SLOW_KINDS, rwbs
 from iopstui.model.samples import Exemplar

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import compress
 
 from iopstui.linux.probe import slowest
-from iopstui.linux.probe.assembler import PROBE_READ_KERNEL, STACK, Program
 from iopstui.linux.probe.bins import BUCKET_BITS, midpoint
+from iopstui.linux.probe.bpf import PROBE_READ_KERNEL, STACK, Program
 from iopstui.linux.probe.regions import Region
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.samples import TaskCounts

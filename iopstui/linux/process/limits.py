@@ -1,9 +1,14 @@
-"""Name an exhausted limit of a process or the machine, and explain how to raise it."""
+"""What the system refuses: exhausted limits, memory (the OOM killer), missing rights."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
+from pathlib import Path
+
+from iopstui.linux.kernel_files import read_text
+from iopstui.text import printable
 
 _HINTS = {
     errno.EFBIG: "This shell limits the size of files: ulimit -f unlimited",
@@ -52,4 +57,55 @@ def ensure_descriptors() -> str:
     return (
         f"At most {soft} files may be open, and iopstui needs {MIN_DESCRIPTORS}.\n"
         f"  {_HINTS[errno.EMFILE]}"
+    )
+
+
+_OOM_KILLS = re.compile(r"(?m)^oom_kill ([0-9]{1,18})$")
+
+VMSTAT = Path("/proc/vmstat")
+
+
+def oom_kills(vmstat: Path = VMSTAT) -> int | None:
+    """How many there were since the machine started; ``None``: the kernel does not count them."""
+    found = _OOM_KILLS.search(read_text(vmstat) or "")
+    return None if found is None else int(found[1])
+
+
+def oom_text(before: int | None, vmstat: Path = VMSTAT) -> str:
+    """Text about a process that was killed: whether the OOM killer has ended processes since
+    ``before`` was read; "" if not, or unknown."""
+    now = oom_kills(vmstat)
+    if now is None or before is None or now <= before:
+        return ""
+    processes = "a process" if now - before == 1 else f"{now - before} processes"
+    return (
+        f"; the kernel's OOM killer ended {processes} during the run: memory, or the memory limit "
+        "of a cgroup, was used up"
+    )
+
+
+PERMISSION_ERRNOS = (errno.EACCES, errno.EPERM)
+
+
+def open_error(path: str) -> OSError | None:
+    """Try to open a device for reading; return the error, if any. Mode bits are not enough: a
+    container's device rules may refuse even root."""
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError as error:
+        return error
+    return None
+
+
+def how_to_open(path: str) -> str:
+    """Explain how this user can get the missing permission, with a command if there is one."""
+    import shlex
+
+    quoted = printable(shlex.quote(path))
+    if os.geteuid() != 0:
+        return f"Run iopstui with sudo, or as a member of the group that owns it: ls -lL {quoted}"
+    return (
+        "Even root is refused, so a container's device rules or a security module forbid it. "
+        "Run iopstui on the host, or give the container the device (docker run "
+        f"--device={quoted})"
     )

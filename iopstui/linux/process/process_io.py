@@ -1,4 +1,4 @@
-"""Reads and writes of each process, over all disks together (/proc/PID/io, proc(5)).
+"""Reads and writes of each process over all disks together (/proc/PID/io, proc(5)).
 
 A process's counters include those of the children that it has waited for (kernel/exit.c,
 wait_task_zombie). A shell that waits for a program of an hour would seem to do that hour's I/O in
@@ -12,11 +12,9 @@ import time
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
-from iopstui.linux.counters.kernel_file import KernelFile
 from iopstui.linux.counters.whole_disks import WholeDisks
+from iopstui.linux.kernel_files import KernelFile, Roots, decode, read_bytes
 from iopstui.linux.process.processes import command_of
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import decode, read_bytes
 from iopstui.model.samples import DiskCounters
 from iopstui.text import printable
 
@@ -278,3 +276,36 @@ class KeptFiles:
 
     def __del__(self) -> None:
         self.keep_only(set())
+
+
+MIN_INTERVAL_S = 5.0
+MAX_CPU_SHARE = 0.0005
+"""A reading that takes 10 ms is made every 20 s."""
+
+
+class BusiestProcess:
+    """Finds the process with the most I/O over all disks (/proc has no figures by process and
+    disk). To be used by one thread."""
+
+    def __init__(
+        self,
+        rates: Callable[[], list[ProcessRates] | None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        cost: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._rates = rates or ProcessIo().rates
+        self._clock, self._cost = clock, cost
+        self._due_at = 0.0
+
+    @property
+    def due(self) -> bool:
+        """Whether it may be read again."""
+        return self._clock() >= self._due_at
+
+    def __call__(self) -> ProcessRates | None:
+        """The process with the most I/O since the last reading; ``None``: none had any, or this is
+        the first reading."""
+        before = self._cost()
+        rates = self._rates()
+        self._due_at = self._clock() + max(MIN_INTERVAL_S, (self._cost() - before) / MAX_CPU_SHARE)
+        return rates[0] if rates else None

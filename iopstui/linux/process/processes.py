@@ -7,7 +7,7 @@ import threading
 import time
 
 from iopstui.format import cut
-from iopstui.linux.sysattr import decode, read_bytes
+from iopstui.linux.kernel_files import decode, read_bytes
 from iopstui.text import printable
 
 COMMAND_WIDTH = 48

@@ -1,7 +1,9 @@
-"""Answers on all disks of a target: one for each, the worst first."""
+"""Answers on all disks of a target, the worst first; follow its seconds and compare each disk
+with its own past."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,17 +20,28 @@ from iopstui.model.answer.answer import (
     WARNING,
     Answer,
 )
-from iopstui.model.answer.situation import ENOUGH_SECONDS, MIN_INTERVAL_S, Machine, Situation, Usual
-from iopstui.model.answer.table import SLOW_MEMBER, busy, decide, finding, quiet
-from iopstui.model.answer.use import DiskUse
+from iopstui.model.answer.situation import (
+    ENOUGH_SECONDS,
+    MIN_INTERVAL_S,
+    HourMedian,
+    Machine,
+    Situation,
+    Usual,
+)
+from iopstui.model.answer.table import SLOW_MEMBER, busy, decide, finding, is_pressure_alone, quiet
+from iopstui.model.answer.use import DiskUse, mean_use
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
+from iopstui.model.figures.disk import DiskRates, mean_ms
 from iopstui.model.findings.advice import advise
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.evidence import NO_CONDITIONS, NO_SHAPE, JobShape
+from iopstui.model.findings.figures import fio_iops
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.shares import Share
+from iopstui.model.rates import median
+from iopstui.model.samples import RawSample
 
 SLOW_SERVER_MS = 30.0
 """A server that takes longer on average keeps its clients waiting."""
@@ -179,3 +192,201 @@ def _once(pairs: Sequence[Pair]) -> Iterator[Pair]:
             answer = busy(situation) or quiet(situation)
         said.add(answer.rule)
         yield situation, answer
+
+
+MIN_SECONDS = 120
+"""Seconds at a similar load that a comparison with them needs."""
+MAX_SECONDS = 600
+"""How many of the last seconds are kept for each load."""
+RECENT_SECONDS = 30
+"""The last seconds are what is compared."""
+WORTH_SAYING = 2.0
+HOUR_WORTH_SAYING, HOUR_LEAST_MS = 3.0, 1.0
+"""Loads differ from day to day, so a comparison with other days needs a larger factor."""
+MINUTE_S = 60.0
+SECOND_S = (0.5, 1.5)
+"""Intervals that are a second."""
+
+_Load = tuple[int, int, int]
+
+
+class DiskHistory:
+    """The past of one disk, by its load; feed each second."""
+
+    def __init__(self) -> None:
+        self._by_load: dict[_Load, deque[tuple[float, float]]] = {}
+        self._minute: deque[tuple[float, float]] = deque(maxlen=round(MINUTE_S))
+
+    def feed(self, t: float, rates: DiskRates) -> None:
+        """Count the second that ended at ``t`` (the session's clock)."""
+        ms = mean_ms(rates)
+        if ms is None:
+            return
+        load, second = _load(rates), (t, ms)
+        alike = self._by_load.get(load)
+        if alike is None:
+            alike = self._by_load[load] = deque(maxlen=MAX_SECONDS)
+        alike.append(second)
+        if SECOND_S[0] <= rates.seconds <= SECOND_S[1]:
+            self._minute.append(second)
+
+    def slowest_ms(self, t: float) -> float:
+        """The slowest second of the last minute; 0.0 without requests."""
+        return max((ms for at, ms in self._minute if at > t - MINUTE_S), default=0.0)
+
+    def times_usual(self, t: float, now: Sequence[DiskRates]) -> tuple[float, float] | None:
+        """Compare the last seconds ``now`` with earlier ones at the same load. Returns their median
+        time over that of the earlier ones, and the age of the oldest earlier one in seconds;
+        ``None`` if there are too few seconds."""
+        seconds = [(at, ms) for at, ms in self._by_load.get(_load(now[-1]), ())
+                   if at < t - RECENT_SECONDS]  # fmt: skip
+        last = [ms for ms in map(mean_ms, now) if ms is not None]
+        if not last or len(seconds) < MIN_SECONDS:
+            return None
+        usual = median([past for _, past in seconds])
+        return (median(last) / usual, t - seconds[0][0]) if usual else None
+
+
+def usual_text(times: float, age_s: float) -> str:
+    """ "6× its median at this load (last 2 h)"; "" if it is not worth saying."""
+    if times < WORTH_SAYING:
+        return ""
+    return f"{times:.0f}× its median at this load (last {units.duration(60 * (age_s // 60))})"
+
+
+def hour_text(slowest_ms: float, median: HourMedian | None) -> str:
+    """ "slowest second 12× the usual of this hour (last 3 recorded days)"; "" if it is not worth
+    saying."""
+    if median is None or slowest_ms < HOUR_LEAST_MS:
+        return ""
+    times = slowest_ms / median.ms
+    if times < HOUR_WORTH_SAYING:
+        return ""
+    return (f"slowest second {times:.0f}× the usual of this hour (last {median.days} recorded "
+            "days)")  # fmt: skip
+
+
+def _load(rates: DiskRates) -> _Load:
+    """Requests per second and their size, each to a factor of two, and the share of writes."""
+    ios, writes = (rates.reads or 0) + (rates.writes or 0), rates.writes or 0
+    rate, size = int(ios / rates.seconds), (rates.data or 0) // ios if ios else 0
+    return (rate + 1).bit_length(), (size + 1).bit_length(), round(2 * writes / ios) if ios else 0
+
+
+WINDOW = 5
+"""Seconds that are judged together."""
+AGAIN_S = 5.0
+"""Seconds after which the same answer is given again with newer figures."""
+NEWS_SHARE = 0.1
+"""fio's IOPS that differ by a larger share are given at once."""
+MAX_USE_AGE_S = 15.0
+IN_USE_PERCENT = 10.0
+
+
+class SecondFilter:
+    """Skips samples less than a second apart: shorter intervals can't be judged, and no count is
+    lost."""
+
+    def __init__(self) -> None:
+        self._due_ns = 0
+
+    def passes(self, raw: RawSample) -> bool:
+        """Whether the sample ends a second, or is the first."""
+        if raw.interval_s < 1.0 and raw.arrived_ns < self._due_ns:
+            return False
+        self._due_ns = raw.arrived_ns + int(1e9 * (1.0 - raw.interval_s / 2))
+        return True
+
+
+class AnswerTracker:
+    """Finds the answer of each frame fed to it. ``needs_use``: who uses the disks is worth reading;
+    ``needs_tasks``: which tasks wait, too. ``idle_rings`` names the programs that sleep in
+    io_uring, if nothing else is the machine's I/O pressure."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._frames: deque[Frame] = deque(maxlen=WINDOW)
+        self._uses: list[DiskUse] = []
+        self._use: DiskUse | None = None
+        """The mean of ``_uses``, which change only every few seconds."""
+        self._history = {name: DiskHistory() for name in target.tree}
+        self._last: Answer | None = None
+        self._figures = False, 0.0
+        self._said_at = 0.0
+        self._step = 0
+        self.hours: Mapping[str, HourMedian] = {}
+        """The usual figure at this hour, by disk; mentioned if the session knows no similar load.
+        It blames no disk."""
+        self.needs_use = self.needs_tasks = False
+        self.idle_rings: tuple[str, ...] = ()
+
+    def note_use(self, use: DiskUse) -> None:
+        """Add a reading of who uses the disks. One that spans a long pause is not used."""
+        if use.seconds <= MAX_USE_AGE_S:
+            self._keep_uses([*self._uses, use])
+
+    def _keep_uses(self, uses: Sequence[DiskUse]) -> None:
+        self._uses = [*uses[-WINDOW:]]
+        self._use = mean_use(self._uses)
+
+    def feed(
+        self, frame: Frame, devices: Mapping[str, BlockDevice], conditions: Conditions,
+        findings: Sequence[Finding], looks: bool = True, shape: JobShape = NO_SHAPE,
+    ) -> Answer | None:  # fmt: skip
+        """The answer of the last seconds, if it has changed or was last given a while ago. Without
+        ``looks`` the frame is only stored. ``shape`` is the running job's."""
+        if not frame.seconds:
+            return None
+        if frame.step != self._step:
+            self._step = frame.step
+            self._frames.clear()
+            self._keep_uses([])
+        self._frames.append(frame)
+        oldest = frame.t - MAX_USE_AGE_S
+        if self._uses and self._uses[0].t < oldest:
+            self._keep_uses([use for use in self._uses if use.t >= oldest])
+        for name, rates in frame.disks.items():
+            if not frame.step and name in self._history:
+                self._history[name].feed(frame.t, rates)
+        if len(self._frames) < ENOUGH_SECONDS or not looks:
+            return None
+        seen = Seen(
+            self._target, list(self._frames), devices, conditions, self._use, findings,
+            partial(self._usual, frame), shape,
+        )  # fmt: skip
+        pairs = judge(seen, quiet_words=False)
+        return self._changed(pairs, frame.t) if pairs else None
+
+    def _changed(self, pairs: Sequence[Pair], t: float) -> Answer | None:
+        situation, answer = pairs[0]
+        if answer.rule == "short":
+            return None
+        rings = situation.idle_rings if is_pressure_alone(situation) else ()
+        self.idle_rings = tuple(waiter.name for waiter in rings)
+        waited = situation.has_pressure
+        busy = any((one.busy or 0.0) >= IN_USE_PERCENT for one, _ in pairs)
+        self.needs_use = busy or waited or answer.state != GOOD
+        self.needs_tasks = waited or answer.state != GOOD
+        last, figures = self._last, (not situation.ios_s, fio_iops(situation.frames[-1:]))
+        if last is not None and last.key == answer.key:
+            turned = bool(answer.who) != bool(last.who) or self._contradict(*figures)
+            if last == answer or (t - self._said_at < AGAIN_S and not turned):
+                return None
+        self._figures = figures
+        self._last, self._said_at = answer, t
+        return answer
+
+    def _contradict(self, idle: bool, iops: float) -> bool:
+        """Whether the last answer is wrong by now, not merely some seconds old."""
+        was_idle, iops_before = self._figures
+        return idle != was_idle or abs(iops - iops_before) > NEWS_SHARE * iops_before
+
+    def _usual(self, frame: Frame, name: str) -> Usual | None:
+        now = [one.disks[name] for one in self._frames if name in one.disks]
+        if not now or frame.step or name not in self._history:
+            return None
+        found = self._history[name].times_usual(frame.t, now)
+        if found is not None:
+            return Usual(usual_text(*found), found[0])
+        text = hour_text(self._history[name].slowest_ms(frame.t), self.hours.get(name))
+        return Usual(text, 0.0) if text else None

@@ -25,10 +25,10 @@ from iopstui.model.findings.conditions import Array, Conditions
 from iopstui.model.findings.evidence import NO_CONDITIONS, NO_SHAPE, JobShape
 from iopstui.model.findings.finding import Finding
 from iopstui.model.histogram import merge, percentiles
-from iopstui.model.means import fmean
 from iopstui.model.metrics.cpus import busy_of
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import DOUBTFUL_SHARE, ProbeInterval
+from iopstui.model.rates import fmean
 
 ENOUGH_SECONDS = 3
 MIN_INTERVAL_S = 0.5

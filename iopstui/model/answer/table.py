@@ -49,16 +49,15 @@ from iopstui.model.answer.who import MAIN_SHARE
 from iopstui.model.answer.words import IN_USE
 from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
 from iopstui.model.findings.cpu_accounts import busy_by_job, cpu_wait_percent
-from iopstui.model.findings.finding import Finding, period_text
-from iopstui.model.findings.headlines import CRITICAL as CRITICAL_FINDING
-from iopstui.model.findings.headlines import INFO, headline_of, severity_of
-from iopstui.model.findings.headlines import WARNING as WARNING_FINDING
+from iopstui.model.findings.figures import mean_waits
+from iopstui.model.findings.finding import CRITICAL as CRITICAL_FINDING
+from iopstui.model.findings.finding import INFO, Finding, headline_of, period_text, severity_of
+from iopstui.model.findings.finding import WARNING as WARNING_FINDING
 from iopstui.model.findings.rules.counts import FIND_PROGRAM
 from iopstui.model.findings.siblings import STRIPED
-from iopstui.model.findings.wait_figures import mean_waits
-from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import FINAL, PARTIAL, WRONG_LATENCY, Frame
 from iopstui.model.metrics.waits import SENT_SHARE, Waits, wait_parts
+from iopstui.model.rates import fmean
 
 SILENT_S = 2.0
 ENDED, ENDED_SECONDS = "ended", 3

@@ -9,7 +9,7 @@ from math import sqrt
 from typing import TypeVar
 
 from iopstui.format import counted
-from iopstui.model.means import fmean
+from iopstui.model.rates import fmean
 
 ELSEWHERE = ("(reads elsewhere)", "(writes elsewhere)")
 """Stands among a process's devices for a server, or a file system in user space."""

@@ -11,7 +11,7 @@ from operator import attrgetter
 from iopstui import format as units
 from iopstui.model.answer.use import ELSEWHERE, WITH_CHILDREN, DiskUse, DiskUser
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.cgroups.rates import GroupRates
+from iopstui.model.cgroups import GroupRates
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.conditions import Array, Conditions
 from iopstui.model.histogram import merge, percentiles

@@ -1,12 +1,13 @@
-"""The stack of block devices: layers above and below each device."""
+"""The stack of block devices: layers above and below each device, and what uses it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from iopstui.model.block.device import BlockDevice
+from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]
 # devices of one of these kinds share the device below, but none writes to another's part
@@ -195,3 +196,68 @@ def backing_files(names: Iterable[str], backings: Backings) -> set[tuple[tuple[i
     """The files, as (device, inode), that the loop devices among ``names`` are made of."""
     files = (backings[name] for name in names if name in backings)
     return {(file.device, file.inode) for file in files if file.number is None}
+
+
+def uses_of_device(
+    name: str, devices: Devices, backings: Backings | None = None
+) -> tuple[str, ...]:
+    """Every known reason why writing to the device would hit something in use, in words.
+
+    Looks at the device, its partitions and everything stacked on them; at everything below it;
+    and at what else has the same blocks: loop devices and device-mapper devices on what lies
+    below it, overlapping partitions, loop devices made of the same file, LVM snapshots.
+    ``backings``: see ``Stack``."""
+    if name not in devices:
+        return ()
+    return tuple(dict.fromkeys(_find_uses(name, Stack(devices, backings))))
+
+
+def describe_stacked(device: BlockDevice) -> str:
+    """Name and kind of a stacked device: "dm-0 (LVM vg-root)", "md0 (raid1)"."""
+    kind = " ".join(word for word in (device.layer, device.dm_name) if word)
+    return printable(f"{device.name} ({kind})" if kind else device.name)
+
+
+def _find_uses(name: str, stack: Stack) -> Iterator[str]:
+    for member in stack.above(name):
+        yield from _direct_uses(stack.devices[member])
+        for child in stack.directly_above(member):
+            yield from _describe_use_by(member, child, stack)
+    for member in stack.below(name):
+        yield from _direct_uses(stack.devices[member])
+    for overlapping, lower in stack.overlapping(name).items():
+        if overlapping in stack.directly_above(lower):
+            yield from _describe_use_by(lower, overlapping, stack)
+        elif overlapping in stack.same_file(lower):
+            file = printable(stack.devices[lower].backing_file or "")
+            yield f"{overlapping} uses the same file, {file}"
+        yield from _direct_uses(stack.devices[overlapping])
+        for child in stack.directly_above(overlapping):
+            yield from _describe_use_by(overlapping, child, stack)
+    for overlapping in stack.snapshots(name):
+        yield from _direct_uses(stack.devices[overlapping])
+        for child in stack.directly_above(overlapping):
+            yield from _describe_use_by(overlapping, child, stack)
+    for lower in stack.below(name):
+        # a holder that has no description
+        for holder in stack.devices[lower].holders:
+            if holder not in stack.devices:
+                yield f"{lower} is part of {printable(holder)}"
+
+
+def _direct_uses(device: BlockDevice) -> Iterator[str]:
+    for mount in device.mounts:
+        location = " in another mount namespace" if mount.elsewhere else ""
+        place = printable(mount.mountpoint)
+        yield f"{device.name} is mounted at {place} ({printable(mount.fstype)}){location}"
+    if device.swap:
+        yield f"{device.name} is in use as swap"
+
+
+def _describe_use_by(name: str, child: str, stack: Stack) -> Iterator[str]:
+    """Describe that ``child`` on the device has it in use; a partition alone has not."""
+    device = stack.devices.get(child)
+    if child in stack.devices[name].holders:
+        yield f"{name} is part of {describe_stacked(device) if device else printable(child)}"
+    elif child in stack.loops_on(name):
+        yield f"{name} is attached to {child}"

@@ -7,17 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from iopstui import format as units
 from iopstui.model.experiment.comparison import (
     MIN_REPEATS,
+    TOO_FEW_REPEATS,
     CpuShift,
     FigureComparison,
     compare,
     cpu_shifts,
     differences_are_precise,
+    final_sensitivity,
     paired_runs,
     primary_figure,
+    why_stopped,
 )
 from iopstui.model.experiment.plan import BIND, Plan, variant_letter
 from iopstui.model.experiment.point import Point
-from iopstui.model.experiment.sensitivity import TOO_FEW_REPEATS, final_sensitivity, why_stopped
 from iopstui.model.findings.finding import cpus_text
 from iopstui.model.metrics.statistics import MIN_RUNS
 from iopstui.text import printable

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from iopstui.errors import UsageError
-from iopstui.model.figures.latency import OF_BINS
+from iopstui.model.figures.figure import ANY, DEVICE, OF_BINS, TOTAL, WAIT
 from iopstui.model.fio.interval import BW, IOPS
 from iopstui.model.fio.rows import flag, syncs_in_between
 from iopstui.model.metrics.aws import SOURCE as AWS
@@ -22,7 +22,6 @@ from iopstui.model.metrics.fields import FIELDS, Field
 from iopstui.model.metrics.figures import LATENCIES, Meter, is_measurable
 from iopstui.model.metrics.frame import WRONG_LATENCY, Frame
 from iopstui.model.metrics.nvme import DIAG, NVME
-from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL, WAIT
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.baseline import BaselineFigure, BatchMeans

@@ -1,27 +1,42 @@
-"""A figure is declared as a row: its name, its meaning, and how it is made from growths. A growth
-is by how much a counter has grown in an interval. A subject (a disk, a CPU, an operation of a
-share) is a frozen dataclass of growths over one interval: counts, bytes, times. Its figures are
-rows, some of them attributes of its class: ``disk.r_await`` is the value, ``DiskRates.r_await`` the
-row. A ``Part`` is an object within another: a frame is a tree of parts
-(model/metrics/frame_figures.py). JSON, its schema, the list of fields, CSV, tables, the screen,
-meters over a run and sums of devices are all made from these rows, so each figure is named only
-here."""
+"""A figure is declared as a row: its name, its meaning, and how it is made from growths.
+
+A growth is by how much a counter has grown in an interval. A subject (a disk, a CPU, an operation
+of a share) is a frozen dataclass of growths over one interval: counts, bytes, times. Its figures
+are rows, some of them attributes of its class: ``disk.r_await`` is the value,
+``DiskRates.r_await`` the row. A ``Part`` is an object within another: a frame is a tree of parts
+(model/metrics/fields.py). JSON, its schema, the list of fields, CSV, tables, the screen, meters
+over a run and sums of devices are all made from these rows, so each figure is named only here.
+
+A subject with them has ``percentiles`` by name, ``max_ns`` and ``bins``: for several seconds,
+devices or hosts, percentiles are made from the sum of their bins, never from other percentiles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, overload
 
+from iopstui import format as f
 from iopstui.format import DENSE, number
+from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.tables import Column, path_reader
+
+SCHEMA = 1
+"""Of a frame object, and of each JSON line."""
+ANY = "*"
+"""Any key there: a device, a CPU, a job."""
+TOTAL = "total"
+"""All directions, or all devices, together."""
+DEVICE = "device"
+"""What the probe counted."""
+WAIT = "wait"
+"""Where I/Os wait."""
+
 
 SECONDS = "seconds"
 NUMBER, TEXT, BOOLEAN = "number", "string", "boolean"
-ANY = "*"
-"""Any key at this place: a device, a CPU, a job."""
 OF = "{of}"
 """Placeholder in a meaning for the subject of the part that contains the figure."""
 ONE, BY_KEY, IN_LIST = "one", "by key", "in a list"
@@ -356,3 +371,26 @@ def added(rows: Sequence[Row], apart: Iterable[str] = ()) -> Row | None:
         growths[name] = None if None in values or name in apart else sum(values)
     growths[SECONDS] = rows[0].seconds  # type: ignore[attr-defined]
     return subject(**growths)  # type: ignore[no-any-return]
+
+
+MAX = "max"
+BY_PERCENTILE = {percentile_name(p): p for p in PERCENTILES}
+OF_BINS = frozenset((MAX, *BY_PERCENTILE))
+"""Figures that a histogram has, not a sum."""
+
+
+SHOWN = ("p50", "p99", "p99.9")
+"""The percentiles that tables show if there is room for only a few."""
+RANKS = {
+    name: Figure(name, "ns", f"{p:g} % took at most this", f"percentiles/{name}", width=7,
+                 form=f.latency)
+    for name, p in BY_PERCENTILE.items()
+}  # fmt: skip
+HIGHEST = Figure(MAX, "ns", "the longest", "max_ns", width=7, form=f.latency)
+
+
+def latency_rows(most: str, within: str, highest: str) -> Rows:
+    """All percentiles and the maximum, in ns: "OF: 99 % MOST WITHIN", "OF: HIGHEST"."""
+    ranks = (replace(row, meaning=f"{OF}: {BY_PERCENTILE[row.name]:g} % {most} {within}")
+             for row in RANKS.values())  # fmt: skip
+    return (*ranks, replace(HIGHEST, meaning=f"{OF}: {highest}"))

@@ -29,8 +29,8 @@ from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.evidence import Evidence, JobShape, recent_frames, recent_job_frames
 from iopstui.model.findings.finding import device_names_text
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
-from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import fmean
 from iopstui.model.samples import MIXED, READ, TRIM, WRITE
 
 READS, WRITES, DISCARDS, FLUSHES = "reads", "writes", "discards", "flushes"

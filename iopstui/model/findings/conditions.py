@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from iopstui.model.cgroups.rates import GroupRates
+from iopstui.model.cgroups import GroupRates
 
 READ_IOPS, WRITE_IOPS = "riops", "wiops"
 READ_BYTES, WRITE_BYTES = "rbps", "wbps"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, recent_job_frames
-from iopstui.model.means import fmean
 from iopstui.model.metrics.cpus import rate_of
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.waits import Waits
-from iopstui.model.rates import CpuLoad
+from iopstui.model.rates import CpuLoad, fmean
 
 SATURATED_BUSY = 93.0
 """Percent of a CPU: a job that uses more has none left."""

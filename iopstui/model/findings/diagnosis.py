@@ -18,6 +18,7 @@ from iopstui.model.findings.evidence import (
     recent_frames,
     recent_job_frames,
 )
+from iopstui.model.findings.figures import devices_below, mean_waits
 from iopstui.model.findings.finding import Finding
 from iopstui.model.findings.rules.cgroups import cgroup_limit_reached, dominant_cgroup
 from iopstui.model.findings.rules.counts import (
@@ -94,7 +95,6 @@ from iopstui.model.findings.rules.waits import (
     waits_for_cpu,
     waits_in_layer,
 )
-from iopstui.model.findings.wait_figures import devices_below, mean_waits
 from iopstui.model.metrics.waits import Waits
 
 Rule = Callable[[Evidence], "Finding | None"]

@@ -17,10 +17,9 @@ from iopstui.model.findings.conditions import (
 )
 from iopstui.model.findings.cpu_accounts import job_cpus
 from iopstui.model.findings.evidence import Evidence, device_state, recent_frames
-from iopstui.model.findings.figures import device_figures
-from iopstui.model.findings.wait_figures import devices_above
-from iopstui.model.means import fmean, median
+from iopstui.model.findings.figures import device_figures, devices_above
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import fmean, median
 
 NEAR_LIMIT = 0.85
 NEAR_LIMIT_EACH_SECOND = 0.6

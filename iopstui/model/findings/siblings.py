@@ -20,8 +20,8 @@ from operator import add, attrgetter
 from iopstui.format import first_of
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.conditions import Conditions
-from iopstui.model.means import fmean, median, pstdev
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import fmean, median, pstdev
 
 MIN_SIBLINGS, MAX_SIBLINGS = 4, 16
 """A disk with fewer is not judged; more than these would take long, and say no more."""

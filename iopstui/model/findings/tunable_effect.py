@@ -17,10 +17,10 @@ from iopstui.model.findings.cpu_accounts import mean_by_cpu
 from iopstui.model.findings.evidence import frame_start_s, measured_frames
 from iopstui.model.findings.figures import device_figures, fio_iops
 from iopstui.model.findings.finding import Finding, cpus_text
-from iopstui.model.means import fmean
 from iopstui.model.metrics.cpus import rate_of
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.statistics import Difference, compare_paired
+from iopstui.model.rates import fmean
 
 ENOUGH_SECONDS = 3
 SECONDS_COMPARED = 5

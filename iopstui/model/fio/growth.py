@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from iopstui.model import histogram
-from iopstui.model.fio.counts import (
+from iopstui.model.fio.interval import DirectionInterval
+from iopstui.model.fio.interval_time import RowPair, Windows
+from iopstui.model.fio.rows import (
     BYTES,
     EVIDENCE,
     NOTHING,
@@ -17,8 +19,6 @@ from iopstui.model.fio.counts import (
     count,
     counted_by,
 )
-from iopstui.model.fio.interval import DirectionInterval
-from iopstui.model.fio.interval_time import RowPair, Windows
 from iopstui.model.histogram import Bins
 from iopstui.model.samples import MIXED, DirectionStatus, LatencySum
 

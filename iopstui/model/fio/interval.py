@@ -6,9 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from iopstui import format as f
-from iopstui.model.figures.figure import IN_LIST, OF, SECONDS, TEXT, Figure, Part, Rows
-from iopstui.model.figures.latency import latency_rows
-from iopstui.model.fio.counts import SAMPLES
+from iopstui.model.figures.figure import (
+    IN_LIST,
+    OF,
+    SECONDS,
+    TEXT,
+    Figure,
+    Part,
+    Rows,
+    latency_rows,
+)
+from iopstui.model.fio.rows import SAMPLES
 from iopstui.model.samples import DIRECTIONS
 
 KINDS = ("slat", "clat", "lat")

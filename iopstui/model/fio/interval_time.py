@@ -19,17 +19,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from iopstui.model.fio.counts import (
+from iopstui.model.fio.jobfile import PREFIX_LOGS
+from iopstui.model.fio.rows import (
+    OFF_VALUES,
     SAMPLES,
+    Ramps,
     active,
     counted_by,
+    duration_s,
     is_single,
     longest_runtime,
     sure_size,
+    was_reset,
 )
-from iopstui.model.fio.jobfile import PREFIX_LOGS
-from iopstui.model.fio.ramp import Ramps, duration_s, was_reset
-from iopstui.model.fio.rows import OFF_VALUES
 from iopstui.model.samples import MIXED, READ, WRITE, FioStatus, JobStatus
 
 CLOCK_TOLERANCE = 0.25

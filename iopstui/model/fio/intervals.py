@@ -12,14 +12,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 
 from iopstui.model import histogram
-from iopstui.model.fio.counts import (
-    SAMPLES,
-    SUBMISSIONS,
-    active,
-    is_single,
-    longest_runtime,
-    max_in_flight,
-)
 from iopstui.model.fio.growth import (
     CountsSoFar,
     Growth,
@@ -49,7 +41,17 @@ from iopstui.model.fio.interval_time import (
     windows_without_logs,
     working_jobs,
 )
-from iopstui.model.fio.ramp import Ramps, duration_s, in_ramp
+from iopstui.model.fio.rows import (
+    SAMPLES,
+    SUBMISSIONS,
+    Ramps,
+    active,
+    duration_s,
+    in_ramp,
+    is_single,
+    longest_runtime,
+    max_in_flight,
+)
 from iopstui.model.samples import DIRECTIONS, MIXED, FioStatus
 
 DUPLICATE_BELOW_S = 0.05

@@ -1,16 +1,20 @@
-"""Map each row of fio's report to sections of the job file.
+"""Rows of fio's report: the sections they come from, their ramp time, and which counter to
+trust.
 
 With group_reporting a row is the sum of all jobs of a group, but fio prints only the last section's
 options beside it. Block size, depth and whether latencies are taken may differ between the
-sections, so the meaning of a row's counters follows from the job file, not from that row."""
+sections, so the meaning of a row's counters follows from the job file, not from that row.
+
+At its end fio resets a row's counters; it takes latencies only from then on."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iopstui.model.fio.jobfile import Section
-from iopstui.model.fio.ramp import duration_s
+from iopstui.model.samples import DirectionStatus, JobStatus
 
 Options = Mapping[str, str]
 OFF_VALUES = ("0", "false", "no")
@@ -113,3 +117,212 @@ def _rows(sections: Sequence[Section]) -> Iterator[Row]:
 def _count(options: Options, name: str) -> int:
     text = options.get(name, "1").strip()
     return max(1, int(text)) if text.isdecimal() else 1
+
+
+SAMPLES, BYTES, SUBMISSIONS, NOTHING = "samples", "bytes", "submissions", "nothing"
+# the best evidence of completions first
+EVIDENCE = (SAMPLES, BYTES, SUBMISSIONS, NOTHING)
+# largest error of a right counter: fio copies a row's counters one after another while its jobs
+# run, slowly if they use all CPUs. A counter of other I/Os is further off
+COPYING_SHARE = 0.25
+
+
+def active(job: JobStatus) -> bool:
+    """Whether a row has done anything yet."""
+    # called five times per row and document: a generator would be slower
+    for direction in job.directions.values():
+        if direction.issued or direction.io_bytes or direction.runtime_ms:
+            return True
+    return False
+
+
+def longest_runtime(job: JobStatus) -> int:
+    """Running time of a row in ms: the longest of its directions."""
+    return max([direction.runtime_ms for direction in job.directions.values()], default=0)
+
+
+def completions(job: JobStatus, direction: DirectionStatus) -> int:
+    """Completed I/Os of one direction, from the best counter there is."""
+    return count(job, direction, counted_by(job, direction))
+
+
+def counted_by(job: JobStatus, direction: DirectionStatus) -> str:
+    """Return which of fio's counters counts the completions of one direction. Latency samples,
+    unless I/Os have none (gtod_reduce, a ramp); then the completed bytes over the block size,
+    unless sizes differ. Both are compared with the submissions, which exceed them by the I/Os in
+    flight and the failed ones. If neither agrees, only the submissions are left. With
+    io_submit_mode=offload fio adds these up at the end; until then there are only bytes."""
+    unsampled = not (direction.completed and job.measures_latency)
+    if direction.io_bytes and not direction.issued and unsampled:
+        return BYTES if job.block_size else NOTHING
+    least = direction.issued - _max_uncompleted(job, direction)
+    samples = direction.completed
+    timed = job.measures_latency and job.times_all and (samples or not direction.io_bytes)
+    if timed and (samples or 0) >= least:
+        return SAMPLES
+    if job.block_size:
+        blocks, remainder = divmod(direction.io_bytes, job.block_size)
+        most = direction.issued + _max_uncompleted(job, direction)
+        if not remainder and (blocks == 0 or least <= blocks <= most):
+            return BYTES
+    return SUBMISSIONS
+
+
+def _max_uncompleted(job: JobStatus, direction: DirectionStatus) -> int:
+    """The most I/Os that may be issued and not completed."""
+    copied = int(direction.issued * COPYING_SHARE)
+    return max_in_flight(job) + copied + (job.failed or 0) + (1 if job.error else 0)
+
+
+def is_single(job: JobStatus) -> bool:
+    """Whether a row is surely one job; then ``job_runtime_ms`` is its clock in any case."""
+    return _members(job) == 1
+
+
+def _members(job: JobStatus) -> int:
+    """The number of jobs of a row. If the job file is not known, it is derived from the sum of
+    their times over the longest one; before 3.42 fio does not list group_reporting."""
+    if job.members is not None:
+        return job.members
+    return max(1, round(job.job_runtime_ms / (longest_runtime(job) or job.job_runtime_ms or 1)))
+
+
+def sure_size(job: JobStatus, direction: str) -> int | None:
+    """The size of every I/O of a row's direction; ``None`` if sizes vary or it is uncertain: for a
+    group without its job file, only the last section's options are known."""
+    if job.members is None and _members(job) not in (1, _number(job.options.get("numjobs"))):
+        return None
+    return job.block_size or job.block_sizes.get(direction)
+
+
+def bytes_by_count(job: JobStatus, name: str, direction: DirectionStatus) -> int | None:
+    """The bytes of a direction computed from its samples if all I/Os have one size; ``None`` if
+    not; the bytes that fio copied shortly before may show that."""
+    size, samples = sure_size(job, name), direction.completed or 0
+    if not size or direction.io_bytes % size:
+        return None
+    copied = direction.io_bytes // size
+    return samples * size if copied <= samples + max_in_flight(job) else None
+
+
+def max_in_flight(job: JobStatus) -> int:
+    """How many I/Os of a row can be in flight; too low for some groups whose job file is not
+    known."""
+    if job.in_flight is not None:
+        return job.in_flight
+    depth, jobs = (_number(job.options.get(name)) for name in ("iodepth", "numjobs"))
+    return depth * jobs
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() else 1
+
+
+def count(job: JobStatus, direction: DirectionStatus, by: str) -> int:
+    """The completed I/Os of one direction by one of fio's counters (``counted_by``)."""
+    if by == SAMPLES:
+        return direction.completed or 0
+    if by == BYTES and job.block_size:
+        return direction.io_bytes // job.block_size
+    if by == NOTHING:
+        return 0
+    return direction.issued
+
+
+# fio 3.42 checks only once a second whether the ramp is over
+RAMP_LATE_S = 1.25
+TOLERANCE_S = 0.05
+
+_DURATION = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*(us|usec|ms|msec|s|m|h|d)?")
+_SECONDS = {
+    None: 1.0, "us": 1e-6, "usec": 1e-6, "ms": 1e-3, "msec": 1e-3,
+    "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0,
+}  # fmt: skip
+
+
+def was_reset(
+    now: JobStatus, old: JobStatus, clock_s: float = 0.0, ramp_over: bool = False
+) -> bool:
+    """True if fio reset this row's counters in between, as it does at the end of the ramp.
+    ``clock_s`` is the time between the two; ``ramp_over``: the ramp was over before."""
+    if now.job_start is not None and old.job_start and now.job_start != old.job_start:
+        return True
+    if now.has_ramp and not ramp_over:
+        if longest_runtime(now) < longest_runtime(old):
+            return True
+        if now.measures_latency and in_ramp(old) and not in_ramp(now):
+            return True
+        if now.job_start is None and not now.measures_latency and _has_outgrown(now, old, clock_s):
+            return True
+    for name, before in old.directions.items():
+        after = now.directions.get(name)
+        if after is None or after.issued < before.issued or after.io_bytes < before.io_bytes:
+            return True
+    return False
+
+
+def _has_outgrown(now: JobStatus, old: JobStatus, clock_s: float) -> bool:
+    """True if the counters were reset and have already exceeded their old values: the whole runtime
+    lies within ``clock_s``, and the ramp ended where it begins."""
+    before, after = longest_runtime(old) / 1000, longest_runtime(now) / 1000
+    if before < 2 * TOLERANCE_S or before > ramp_s(now) + RAMP_LATE_S:
+        return False
+    return after <= clock_s + TOLERANCE_S and before + clock_s - after > 0.9 * ramp_s(now)
+
+
+def in_ramp(job: JobStatus) -> bool:
+    """True while fio warms up: bytes are counted, latencies are not. A job without latencies does
+    not show it (``Ramps`` follows those)."""
+    if not job.has_ramp or not job.measures_latency:
+        return False
+    moved = any(d.io_bytes for d in job.directions.values())
+    return moved and not any(d.completed for d in job.directions.values())
+
+
+def ramp_s(job: JobStatus) -> float:
+    """The ramp that the job asks for, in seconds."""
+    return duration_s(job.options.get("ramp_time", "0")) or 0.0
+
+
+class Ramps:
+    """Tells which rows are in their ramp. A row without latencies is in its ramp until its counters
+    are reset, which fio does up to a second late (3.42) or has done before the row was first
+    seen."""
+
+    def __init__(self) -> None:
+        self._finished_rows: set[int] = set()
+        self._seen_rows: set[int] = set()
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """Return its complete state."""
+        return sorted(self._finished_rows), sorted(self._seen_rows)
+
+    def is_over(self, index: int, job: JobStatus) -> bool:
+        """Whether this row's ramp was over when it was last seen, as ``job``."""
+        return index in self._finished_rows or any(d.completed for d in job.directions.values())
+
+    def feed(self, index: int, job: JobStatus, reset: bool, interval_s: float, first: bool) -> bool:
+        """Whether row ``index`` is still in its ramp. ``reset``: its counters were reset since it
+        was last seen; ``first``: nothing of the run was seen before, not even that it waited."""
+        if not active(job):
+            return False
+        if not job.has_ramp or job.measures_latency:
+            return in_ramp(job)
+        runtime, ramp = longest_runtime(job) / 1000, ramp_s(job)
+        if index in self._seen_rows:
+            ramp_over = reset
+        else:
+            ramp_over = runtime <= interval_s - ramp + TOLERANCE_S
+            # the next row may begin in the middle of a run; elapsed is rounded up
+            ramp_over |= first and (job.elapsed_s or 0) - 1 - runtime > 0.75 * ramp
+        self._seen_rows.add(index)
+        if ramp_over or runtime > ramp + 2 * RAMP_LATE_S:
+            self._finished_rows.add(index)
+        return index not in self._finished_rows
+
+
+def duration_s(text: str) -> float | None:
+    """A fio duration ("30", "90s", "2m", "500ms", fio(1) "time") in seconds."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    return float(match[1]) * _SECONDS[match[2]] if match else None

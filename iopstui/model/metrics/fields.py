@@ -10,9 +10,8 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from iopstui.model.figures.figure import walk
+from iopstui.model.figures.figure import ANY, SCHEMA, walk
 from iopstui.model.metrics.frame_figures import EVENT
-from iopstui.model.metrics.paths import ANY, SCHEMA
 from iopstui.tables import FIGURE, Column
 
 FRAME_SOURCE = "iopstui"

@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from iopstui.model import histogram
-from iopstui.model.figures.figure import Figure
-from iopstui.model.figures.latency import BY_PERCENTILE, MAX, OF_BINS
+from iopstui.model.figures.figure import BY_PERCENTILE, MAX, OF_BINS, WAIT, Figure
 from iopstui.model.metrics.frame import FINAL, NO_FIO, PARTIAL, UNCOUNTED, Frame
 from iopstui.model.metrics.frame_figures import owners_of, row_at
-from iopstui.model.metrics.paths import WAIT
 
 LATENCIES = ("slat", "clat", "lat")
 
@@ -111,7 +109,7 @@ class Meter:
         return value
 
     def _add_bins(self, latencies: Any) -> float | None:
-        """Add the histogram of an object that has latencies (figures/latency.py)."""
+        """Add the histogram of an object that has latencies (figures/figure.py)."""
         latencies = getattr(latencies, "device", latencies)
         if not latencies.bins:
             return None

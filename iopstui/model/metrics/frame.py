@@ -14,8 +14,8 @@ from typing import Any
 
 from iopstui.model import rates, sources
 from iopstui.model.block.target import DeviceLinks
-from iopstui.model.cgroups.rates import SOURCE as GROUPS
-from iopstui.model.cgroups.rates import GroupRates, group_rates
+from iopstui.model.cgroups import SOURCE as GROUPS
+from iopstui.model.cgroups import GroupRates, group_rates
 from iopstui.model.figures.disk import DiskRates, disk_rates, sum_rates
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.fio.intervals import FioIntervals

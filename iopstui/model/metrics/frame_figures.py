@@ -11,17 +11,28 @@ from functools import cache, partial
 from typing import Any
 
 from iopstui.format import utc
-from iopstui.model.cgroups.rates import GROUP
-from iopstui.model.cgroups.rates import SOURCE as GROUPS
+from iopstui.model.cgroups import GROUP_ROWS as GROUP
+from iopstui.model.cgroups import SOURCE as GROUPS
 from iopstui.model.figures.disk import DISK, NOT_ADDED
-from iopstui.model.figures.figure import BOOLEAN, BY_KEY, IN_LIST, SECONDS, TEXT, Figure, Part, Rows
+from iopstui.model.figures.figure import (
+    BOOLEAN,
+    BY_KEY,
+    DEVICE,
+    IN_LIST,
+    SECONDS,
+    TEXT,
+    TOTAL,
+    WAIT,
+    Figure,
+    Part,
+    Rows,
+)
 from iopstui.model.fio.interval import FIO as FIO_ROWS
 from iopstui.model.metrics.aws import SOURCE as AWS
 from iopstui.model.metrics.aws import VOLUME
 from iopstui.model.metrics.cpus import CPU
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import DIAG, DIAG_ROWS, DRIVE_ROWS, NVME
-from iopstui.model.metrics.paths import DEVICE, TOTAL, WAIT
 from iopstui.model.metrics.probe import PROBE as PROBE_ROWS
 from iopstui.model.metrics.probe import ProbedRequests
 from iopstui.model.metrics.shares import NFS, NFS_ROWS, SMB, SMB_ROWS, Share

@@ -202,7 +202,7 @@ class RunDrives:
 
 # Counters of newer kernels for NVMe controllers, paths and namespaces, as rates of an interval.
 #
-# The names are those of the kernel's files (linux/nvme/diag.py), as published; not yet seen on a
+# The names are those of the kernel's files (linux/nvme/health.py), as published; not yet seen on a
 # machine.
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from iopstui import format as f
 from iopstui.model import histogram
-from iopstui.model.cgroups.names import group_name
+from iopstui.model.cgroups import group_name
 from iopstui.model.figures.figure import (
     BOOLEAN,
     BY_KEY,
@@ -21,13 +21,13 @@ from iopstui.model.figures.figure import (
     OF,
     SECONDS,
     TEXT,
+    TOTAL,
     Figure,
     Part,
     Rows,
-)  # fmt: skip
-from iopstui.model.figures.latency import latency_rows
+    latency_rows,
+)
 from iopstui.model.histogram import Bins
-from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.rates import ratio
 from iopstui.model.samples import Exemplar, ProbeSample, TaskCounts
 

@@ -1,12 +1,19 @@
-"""Figures of a run, of a part of it, or of the time between two marks, from its frames.
+"""Figures of a run, of the time between two marks, and of its energy, from its frames.
 
 Used wherever they are shown: in lists of runs, reports and points of an experiment. Figures of
-consecutive parts can be joined."""
+consecutive parts can be joined.
+
+Marks are a pure fold, like the runs (run_history.py): the same calls give the same intervals, live
+or from a recording."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
 
+from iopstui.model import histogram
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.figures.figure import Totals
 from iopstui.model.fio.interval import BW, IOPS
@@ -15,6 +22,8 @@ from iopstui.model.metrics.figures import has_idle_end
 from iopstui.model.metrics.frame import SOME_HOSTS, UNCOUNTED, Frame
 from iopstui.model.metrics.shares import RunShare
 from iopstui.model.metrics.waits import MeanWaits
+from iopstui.model.rates import ratio
+from iopstui.model.sources import POWER
 
 
 class DeviceTotal(Totals):
@@ -143,3 +152,152 @@ class RunFigures(Totals):
     def bins(self) -> dict[int, int]:
         """All latencies of ``bins_of``; callers must not change the result."""
         return self._bins.bins
+
+
+BEGIN = "from the beginning"
+RESTART_S = 5.0
+"""A run that begins within this time after a mark is the mark's subject."""
+MAX_INTERVALS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class MarkInterval:
+    """From ``start`` to ``end`` (seconds of the session), named after the mark at its beginning. It
+    ends with the measurement: with its job, if one ran, even if nothing follows for minutes.
+    ``seconds`` of it were measured; ``iops`` and ``bw`` (bytes/s) are fio's means over them, or the
+    device's if no job ran (``by_fio`` False); ``p99_ns`` is of all fio latencies in one histogram.
+    ``None``: not measured."""
+
+    start: float
+    end: float
+    text: str
+    by_fio: bool
+    seconds: float
+    iops: float | None
+    bw: float | None
+    p99_ns: float | None
+
+
+def middle_of_frame(frame: Frame) -> float:
+    """Middle of the measured time: the frame belongs to the interval that contains it."""
+    seconds = frame.fio.seconds if frame.fio is not None else frame.seconds
+    return frame.t - (seconds or 0.0) / 2
+
+
+@dataclass
+class _OpenInterval:
+    start: float
+    text: str
+    figures: RunFigures = field(default_factory=RunFigures)
+
+    def to_interval(self) -> MarkInterval | None:
+        figures = self.figures
+        device = figures.device
+        seconds = figures.sums[IOPS.name][1]
+        by_fio = seconds > 0
+        iops, bw = figures.mean(IOPS), figures.mean(BW)
+        if not by_fio:
+            iops, bw = device.mean(DiskRates.ios_s), device.mean(DiskRates.data_s)
+            seconds = device.sums[DiskRates.ios_s.name][1]
+        if not seconds:
+            return None
+        p99 = histogram.percentiles(figures.bins, (99.0,)).get(99.0)
+        end = max(self.start, figures.end, figures.last_t)
+        return MarkInterval(self.start, end, self.text, by_fio, seconds, iops, bw, p99)
+
+
+class MarkIntervals:
+    """Takes marks, starts of runs and frames in order."""
+
+    def __init__(self) -> None:
+        self._finished: deque[MarkInterval] = deque(maxlen=MAX_INTERVALS)
+        self._current = _OpenInterval(0.0, BEGIN)
+        self.marked = False
+        """Whether there was a mark at all."""
+
+    def copy(self) -> MarkIntervals:
+        """A copy of the current intervals, unaffected by later additions."""
+        return deepcopy(self)
+
+    def add_mark(self, t: float, text: str) -> None:
+        """A mark: another stretch begins."""
+        self.marked = True
+        self._begin(t, text)
+
+    def start_run(self, t: float, text: str) -> None:
+        """A run begins. Right after a mark, the interval is the mark's, and the rest of the run
+        before belongs to neither."""
+        now = self._current
+        if now.text != BEGIN and t - now.start <= RESTART_S:
+            self._current = _OpenInterval(t, now.text)
+        elif now.to_interval() is not None:
+            self._begin(t, text)
+
+    def _begin(self, t: float, text: str) -> None:
+        interval = self._current.to_interval()
+        if interval is not None:
+            self._finished.append(interval)
+        self._current = _OpenInterval(t, text)
+
+    def add_frame(self, frame: Frame) -> None:
+        """Add a frame; one that began before the mark does not count after it."""
+        if middle_of_frame(frame) >= self._current.start:
+            self._current.figures.add(frame)
+
+    def add_figures(self, later: RunFigures, first: float) -> None:
+        """Add the figures of several frames; ``first``: the earliest of their middles."""
+        if first >= self._current.start:
+            self._current.figures.join(later)
+
+    @property
+    def all(self) -> list[MarkInterval]:
+        """Intervals with measurements, the oldest first, with the current one."""
+        now = self._current.to_interval()
+        return [*self._finished, *([now] if now is not None else [])]
+
+
+class RunEnergy:
+    """Sums over the intervals of a run in which both fio and the counters were measured."""
+
+    def __init__(self) -> None:
+        self.joules: dict[str, float] = {}
+        """Energy by kind ("package", "dram", "platform")."""
+        self._seconds = 0.0
+        self._ios = 0
+
+    def add(self, frame: Frame) -> None:
+        power = frame.more.get(POWER, {})
+        seconds = frame.seconds or 0.0
+        used = {kind: watts * seconds for kind, watts in power.items() if watts is not None}
+        if frame.fio is not None and seconds and used:
+            self._add(used, seconds, frame.fio.total.ios)
+
+    def join(self, later: RunEnergy) -> None:
+        """Add the frames that follow."""
+        self._add(later.joules, later._seconds, later._ios)
+
+    def _add(self, joules: Mapping[str, float], seconds: float, ios: int) -> None:
+        for kind, used in joules.items():
+            self.joules[kind] = self.joules.get(kind, 0.0) + used
+        self._seconds += seconds
+        self._ios += ios
+
+    def watts(self, kind: str) -> float | None:
+        """Mean power; ``None`` if it was not counted."""
+        return ratio(self.joules.get(kind), self._seconds)
+
+    @property
+    def ios_per_joule(self) -> float | None:
+        """I/Os for each joule of the CPU packages, idle power included."""
+        return ratio(float(self._ios), self.joules.get("package"))
+
+    def data(self) -> dict[str, object] | None:
+        """As JSON: watts and joules by kind, and I/Os per joule; ``None`` without counters."""
+        if not self.joules:
+            return None
+        return {
+            "seconds": self._seconds,
+            "joules": dict(self.joules),
+            "watts": {kind: self.watts(kind) for kind in self.joules},
+            "ios_per_joule": self.ios_per_joule,
+        }

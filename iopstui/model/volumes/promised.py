@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from iopstui.errors import UsageError
 from iopstui.format import size as bytes_text
-from iopstui.model.volumes.formula import Formula
 from iopstui.model.volumes.volume import (
     IOPS,
     READ,
     THROUGHPUT,
     WRITE,
+    Formula,
     Instance,
     InstanceLimit,
     VolumeClass,

@@ -8,14 +8,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from iopstui.model.fio.sizes import size_bytes
-from iopstui.model.volumes.formula import Formula, Source, is_monotonic
+from iopstui.model.sizes import size_bytes
 from iopstui.model.volumes.volume import (
     IOPS,
     READ,
     THROUGHPUT,
     WRITE,
     Burst,
+    Formula,
     Instance,
     InstanceLimit,
     IoSize,
@@ -23,7 +23,9 @@ from iopstui.model.volumes.volume import (
     Note,
     Provider,
     Provision,
+    Source,
     VolumeClass,
+    is_monotonic,
 )
 
 

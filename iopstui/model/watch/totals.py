@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iopstui.model.answer.answer import AnswerTotal
-from iopstui.model.cgroups.rates import NO_USE, DiskUse, GroupRates, sum_uses
+from iopstui.model.cgroups import NO_USE, DiskUse, GroupRates, sum_uses
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.figures.figure import Totals
 from iopstui.model.findings.finding import Finding

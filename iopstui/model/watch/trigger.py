@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from iopstui.errors import UsageError
 from iopstui.model.experiment.expectation import parse_figure_and_value
 from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.figure import DEVICE
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import PARTIAL, Frame
-from iopstui.model.metrics.paths import DEVICE
 
 EXAMPLES = "For example: --trigger 'r_await>20ms for 3s' --trigger 'util>=90% for 1m'"
 MAX_DURATION_S = 3650 * 86400.0

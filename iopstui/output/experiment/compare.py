@@ -7,7 +7,13 @@ from dataclasses import asdict, replace
 from typing import TextIO, cast
 
 from iopstui.events import PointFailed, PointFinished
-from iopstui.model.experiment.comparison import CpuShift, FigureComparison, variant_runs
+from iopstui.model.experiment.comparison import (
+    NOISE_KNOWN_FROM,
+    CpuShift,
+    FigureComparison,
+    sensitivity_so_far,
+    variant_runs,
+)
 from iopstui.model.experiment.comparison_text import (
     CPUS_SHOWN,
     ComparisonResults,
@@ -16,7 +22,6 @@ from iopstui.model.experiment.comparison_text import (
 )
 from iopstui.model.experiment.plan import Plan, variant_letter
 from iopstui.model.experiment.point import POINT
-from iopstui.model.experiment.sensitivity import NOISE_KNOWN_FROM, sensitivity_so_far
 from iopstui.output.experiment.sink import (
     Cell,
     ExperimentRows,

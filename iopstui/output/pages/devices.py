@@ -10,8 +10,8 @@ from iopstui import format as units
 from iopstui.linux.devices.smart import Attribute, DiskHealth
 from iopstui.linux.devices.zones import Zones
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
+from iopstui.model.block.stack import uses_of_device
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
-from iopstui.model.block.usage import uses_of_device
 from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
 
@@ -50,7 +50,7 @@ def devices_json(devices: Devices, online: Collection[int] = ()) -> dict[str, ob
 
     Fields are those of model/block/device.py, sizes in bytes, unknown is null. Each hctx also lists
     the numbers of its interrupts in ``irqs``; ``in_use`` and ``in_use_by`` are the reasons of
-    model/block/usage.py. ``queue`` holds the present values of all settings that can be turned
+    model/block/stack.py. ``queue`` holds the present values of all settings that can be turned
     (model/block/tunable.py); ``rq_affinity_cannot_matter`` says in words why that one moves nothing
     on this device and the CPUs ``online``, null if it may."""
     return {"schema": SCHEMA, "devices": [_json(d, devices, online) for d in devices.values()]}

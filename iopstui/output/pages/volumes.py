@@ -6,15 +6,15 @@ import datetime
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from iopstui.catalog.library import Catalog
+from iopstui.catalog import Catalog
 from iopstui.format import duration, latency
-from iopstui.model.volumes.formula import Formula
 from iopstui.model.volumes.promised import Bucket, PromisedFigures
 from iopstui.model.volumes.volume import (
     IOPS,
     READ,
     THROUGHPUT,
     WRITE,
+    Formula,
     Instance,
     InstanceLimit,
     VolumeClass,

@@ -19,12 +19,13 @@ from iopstui.events import LAYOUT, RUN
 from iopstui.fio.guard import descendants
 from iopstui.fio.inspect import Fio, error_line
 from iopstui.fio.job_text import expand_variables
-from iopstui.fio.layout import LayoutWork
 from iopstui.fio.process import DEADLINE_S, OUTPUT, FioProcess
 from iopstui.fio.stream.framing import BrokenDocument, Document, Framer, LogLine
 from iopstui.fio.stream.status import parse_status
-from iopstui.linux.background import BackgroundReader
-from iopstui.linux.process.oom import oom_kills, oom_text
+from iopstui.fio.write_bound import LayoutWork
+from iopstui.linux.kernel_files import list_names
+from iopstui.linux.own_threads import BackgroundReader
+from iopstui.linux.process.limits import oom_kills, oom_text
 from iopstui.linux.process.private import remove
 from iopstui.linux.process.processes import (
     children,
@@ -34,8 +35,7 @@ from iopstui.linux.process.processes import (
     stored_bytes,
     written_bytes,
 )
-from iopstui.linux.sysattr import list_names
-from iopstui.model.block.device_watch import DeviceWatch
+from iopstui.model.block.device import DeviceWatch
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.samples import FioStatus, JobThread, RawSample

@@ -1,19 +1,133 @@
-"""Shared parts of a live session: its target, its clock, and the destination of events."""
+"""Shared parts of a live session: its target, clock, current run and viewer, and iopstui's own
+CPU time."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from iopstui import events
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.process.clock import Clock
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
+from iopstui.linux.own_threads import Clock
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import median
 from iopstui.recording.writer import RecordingBuffer
 from iopstui.session.tick.outcomes import OutcomeTracker
 from iopstui.text import printable
+
+if TYPE_CHECKING:
+    from iopstui.session.fio.fio_run import FioRun
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """``idle_frames`` False: frames only while a job runs; True: also without one, and scratch
+    files are kept until the session ends for runs that need the same ones.
+    ``short_first_interval``: the first frame covers a shorter interval, for a user who waits at a
+    screen. ``keep_s``: how many of the last seconds are kept for a later recording. ``on_screen``:
+    while no job runs, latencies are counted if that is possible and cheap, and who uses the disks
+    is read each second. ``judge_every``: while no job runs, answers and findings are computed once
+    for this many samples together."""
+
+    idle_frames: bool = True
+    short_first_interval: bool = True
+    keep_s: float = 0.0
+    on_screen: bool = False
+    judge_every: int = 1
+
+
+NOBODY = Viewer(idle_frames=False)
+"""Follow the runs only, not the time between them."""
+
+
+@dataclass(slots=True)
+class CurrentRun:
+    """``step`` numbers the runs of a session from 1 (0: none yet); ``fio`` is the running one,
+    ``None`` between two runs. ``Runs`` alone changes it; sampling reads it at every tick."""
+
+    step: int = 0
+    fio: FioRun | None = None
+
+
+CPU_LIMIT = 5.0
+"""Percent of one CPU. The live screen takes about 2 with a job; a lower limit would warn in every
+run."""
+SKEW_LIMIT_MS = 50.0
+FRAMES = 10
+WARN_AGAIN_S = 120.0
+
+
+class OverheadMonitor:
+    """Fed with every frame; yields a warning when the median of the last ``FRAMES`` of a run
+    exceeds a limit: own CPU time in percent of one CPU, or the distance between fio's and the
+    kernel's reading in milliseconds."""
+
+    def __init__(self) -> None:
+        self._cpu: deque[float] = deque(maxlen=FRAMES)
+        self._skew: deque[float] = deque(maxlen=FRAMES)
+        self._step = 0
+        self._warned_at: dict[str, float] = {}
+
+    def feed(self, frame: Frame) -> Iterator[str]:
+        """The warnings that this frame brings."""
+        if frame.step != self._step:
+            self._step = frame.step
+            self._cpu.clear()
+            self._skew.clear()
+        if frame.fio is None:
+            return
+        if frame.own_cpu is not None:
+            self._cpu.append(frame.own_cpu)
+        if frame.skew_ms is not None:
+            self._skew.append(abs(frame.skew_ms))
+        cpu = _median(self._cpu)
+        if cpu > CPU_LIMIT and self._is_due("cpu", frame.t):
+            yield (
+                f"iopstui uses {cpu:.1f} % of a CPU, which may slow the job. Use a longer "
+                "--interval or --refresh, or --cpu to keep it off the job's CPUs."
+            )
+        skew = _median(self._skew)
+        if skew > SKEW_LIMIT_MS and self._is_due("skew", frame.t):
+            yield (
+                f"Kernel counters are read {skew:.0f} ms apart from fio's figures, so the two "
+                "sides do not show exactly the same interval (CPUs too busy)."
+            )
+
+    def _is_due(self, kind: str, t: float) -> bool:
+        warned_at = self._warned_at.get(kind)
+        if warned_at is not None and t - warned_at < WARN_AGAIN_S:
+            return False
+        self._warned_at[kind] = t
+        return True
+
+
+class GuardTime:
+    """CPU time of iopstui's helper processes, the guards of successive fio runs, as one
+    increasing count in seconds."""
+
+    def __init__(self) -> None:
+        self._ended_s = 0.0
+        self._current_s = 0.0
+
+    def total(self, busy_s: float | None) -> float:
+        """Return the total with the time of the current guard (``None``: there is none)."""
+        if busy_s is None or busy_s < self._current_s:
+            self._ended_s += self._current_s
+            self._current_s = 0.0
+        self._current_s = busy_s or 0.0
+        return self._ended_s + self._current_s
+
+
+def _median(values: deque[float]) -> float:
+    """Return the median; 0 before there are enough values."""
+    return median(values) if len(values) == FRAMES else 0.0
+
 
 Sink = Callable[[events.Event], None]
 

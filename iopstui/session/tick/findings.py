@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from iopstui.linux.process.affinity import initial_cpus
+from iopstui.linux.own_threads import initial_cpus
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.active_findings import (

@@ -20,9 +20,8 @@ from iopstui.events import (
 from iopstui.format import clock, latency, milliseconds, number
 from iopstui.model.metrics.frame import HANDOVER
 from iopstui.model.metrics.load_series import LoadSeries, overall
-from iopstui.model.metrics.stated_rates import SecondRates
 from iopstui.model.metrics.statistics import RANGE_LIMIT, ROUND_S, ROUNDS, SLOPE_LIMIT, Steadiness
-from iopstui.model.metrics.summary import is_final, whole_rate
+from iopstui.model.metrics.summary import SecondRates, is_final, whole_rate
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sizes import MIB
 from iopstui.text import printable
@@ -124,7 +123,7 @@ def final_rates(
     if not is_final(summary):
         return {}
     from iopstui.model.experiment.job_figures import job_figures
-    from iopstui.model.metrics.paths import TOTAL
+    from iopstui.model.figures.figure import TOTAL
 
     rates: dict[tuple[str, ...], float] = {}
     for name in () if shared_seconds else DIRECTIONS:

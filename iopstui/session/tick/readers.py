@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from iopstui.discovery import feature_modules
-from iopstui.linux.background import BackgroundReader
+from iopstui.linux.kernel_files import Roots
+from iopstui.linux.own_threads import BackgroundReader
 from iopstui.linux.process.limits import exhausted_limit
-from iopstui.linux.roots import Roots
 from iopstui.model.answer.situation import HourMedian
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice
@@ -24,11 +24,11 @@ from iopstui.model.samples import DriveReading
 
 if TYPE_CHECKING:
     from iopstui.linux.activity.disk_use import DiskUseReader
-    from iopstui.linux.counters.cgroup_load import CgroupLoad
+    from iopstui.linux.counters.cgroup import CgroupLoad
     from iopstui.linux.machine.conditions import ConditionsFiles
     from iopstui.linux.nvme.health import DriveHealth
     from iopstui.linux.process.process_io import ProcessIo
-    from iopstui.model.cgroups.rates import GroupRates
+    from iopstui.model.cgroups import GroupRates
 
 MAX_PROCESSES = 30
 
@@ -106,7 +106,7 @@ class ConditionsReader(BackgroundReader):
     def _cgroups(self, names: Sequence[str]) -> tuple[GroupRates, ...] | None:
         """The cgroups' I/O since the reading before; ``None`` at the first one."""
         if self._groups is None or self._groups[0] != names:
-            from iopstui.linux.counters.cgroup_load import CgroupLoad
+            from iopstui.linux.counters.cgroup import CgroupLoad
 
             self._groups = (tuple(names), CgroupLoad(names, self._roots))
         return self._groups[1].rates()

@@ -15,9 +15,9 @@ from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.devices.usage.mounts import distinct_file_systems
 from iopstui.linux.machine.topology import online_cpus
 from iopstui.model.answer.answer import Answer
-from iopstui.model.answer.tracker import AnswerTracker, SecondFilter
+from iopstui.model.answer.judge import AnswerTracker, SecondFilter
 from iopstui.model.answer.use import DiskUse
-from iopstui.model.cgroups.rates import SOURCE as GROUPS
+from iopstui.model.cgroups import SOURCE as GROUPS
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.findings.tunable_effect import SECONDS_COMPARED
 from iopstui.model.metrics.aws import SOURCE as AWS
@@ -35,10 +35,8 @@ from iopstui.model.samples import (
     RawSample,
 )
 from iopstui.model.sources import Counters
-from iopstui.session.fio.current_run import CurrentRun
-from iopstui.session.tick.context import Context
+from iopstui.session.tick.context import Context, CurrentRun, GuardTime, OverheadMonitor, Viewer
 from iopstui.session.tick.findings import FindingTracker
-from iopstui.session.tick.overhead import GuardTime, OverheadMonitor
 from iopstui.session.tick.probe import SessionProbe
 from iopstui.session.tick.readers import (
     ConditionsReader,
@@ -47,7 +45,6 @@ from iopstui.session.tick.readers import (
     UseWatch,
     with_arrays,
 )
-from iopstui.session.viewer import Viewer
 
 LATE_FACTOR = 1.5
 FIRST_S = 0.2
@@ -115,7 +112,7 @@ class Sampling:
         target = self._context.target
         roots = self._context.roots
         # a local disk has no servers; most runs don't need the import
-        from iopstui.linux.network.endpoints import endpoints
+        from iopstui.linux.network import endpoints
 
         more_sources: dict[str, Callable[[], Counters | None]] = {}
         if target.smb_shares:
@@ -126,7 +123,7 @@ class Sampling:
             more_sources[GROUPS] = CgroupReader(target.devices_below, roots).read
         servers = endpoints(target, roots)
         if servers:
-            from iopstui.linux.network.connections import ConnectionReader
+            from iopstui.linux.network import ConnectionReader
 
             more_sources[TCP] = ConnectionReader(servers).read
         more_sources |= self._aws_volumes() | self._nvme_diag()
@@ -148,7 +145,7 @@ class Sampling:
         context = self._context
         if not context.target.on_nvme:
             return {}
-        from iopstui.linux.nvme.diag import counter_reader
+        from iopstui.linux.nvme.health import counter_reader
 
         tree = [context.devices[name] for name in context.target.tree if name in context.devices]
         read = counter_reader(context.roots, tree)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from iopstui.fio.library import ShippedJob
 from iopstui.model.figures.disk import Loads
-from iopstui.ui.core.messages import Controller, Discover, MakeController, MakeWatch
+from iopstui.ui.core.key import Controller, Discover, MakeController, MakeWatch
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.draw.theme import AUTO
 
 if TYPE_CHECKING:
     from iopstui.events import Event
-    from iopstui.linux.process.busiest import BusiestProcess
+    from iopstui.linux.process.process_io import BusiestProcess
     from iopstui.model.block.target import Target
     from iopstui.model.experiment.plan import Plan
     from iopstui.model.experiment.ramp import RampRange

@@ -11,9 +11,8 @@ from rich.style import Style
 from iopstui import format as f
 from iopstui.model.answer.answer import CRITICAL, GOOD, OF_A_SECOND, Answer
 from iopstui.model.answer.change import NEWS_S, change_answer
-from iopstui.model.answer.judge import Seen, judge
+from iopstui.model.answer.judge import WINDOW, Seen, judge
 from iopstui.model.answer.situation import ENOUGH_SECONDS, MIN_INTERVAL_S
-from iopstui.model.answer.tracker import WINDOW
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target

@@ -11,11 +11,17 @@ from rich.cells import cell_len
 from iopstui import format as f
 from iopstui.model.answer.answer import FINDING as ANSWER_OF_FINDING
 from iopstui.model.answer.answer import GOOD, Answer
-from iopstui.model.findings import headlines
+from iopstui.model.findings import finding
 from iopstui.model.findings.advice import NO_ADVICE
 from iopstui.model.findings.excluded import EXCLUDED_CAUSES
-from iopstui.model.findings.finding import Finding, period_text
-from iopstui.model.findings.headlines import CRITICAL, INFO, headline_of, severity_of
+from iopstui.model.findings.finding import (
+    CRITICAL,
+    INFO,
+    Finding,
+    headline_of,
+    period_text,
+    severity_of,
+)
 from iopstui.session.tick.outcomes import (
     FAIL,
     PASS,
@@ -32,7 +38,7 @@ from iopstui.ui.state.findings import FindingEntry
 from iopstui.ui.state.live import LiveState
 
 SIGNS: dict[str, Piece] = {
-    INFO: ("●", KEY), headlines.WARNING: ("▲", WARNING), CRITICAL: ("■", ERROR),
+    INFO: ("●", KEY), finding.WARNING: ("▲", WARNING), CRITICAL: ("■", ERROR),
 }  # fmt: skip
 """The sign of each severity, in its colour."""
 OUTCOME_STYLES = {PASS: FINDING, FAIL: ERROR, UNKNOWN: WARNING, UNJUDGED: WARNING}

@@ -17,27 +17,23 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.frame import NO_LATENCY, Frame
 from iopstui.session.run_rows import run_outcome
-from iopstui.ui.core.key import KeyHint
-from iopstui.ui.core.messages import Controller, KeyClicked, StripClicked, ViewChanged
+from iopstui.ui.core.key import Controller, KeyClicked, KeyHint, StripClicked, ViewChanged
 from iopstui.ui.core.pace import Overhead
 from iopstui.ui.core.preferences import DOT_SECONDS, PANELS, ZOOMED, SavedLayout, parse_layout
-from iopstui.ui.dashboard import bars, finding_line, more_charts, mouse
-from iopstui.ui.dashboard.heat_cursor import ChosenCell
-from iopstui.ui.dashboard.heat_maps import HeatMaps
-from iopstui.ui.dashboard.more_charts import MoreCharts
-from iopstui.ui.dashboard.overlay import Overlay
+from iopstui.ui.dashboard import bars, finding_line, mouse, overlay
+from iopstui.ui.dashboard.heat_maps import ChosenCell, HeatMaps
+from iopstui.ui.dashboard.overlay import MoreCharts, Overlay
 from iopstui.ui.dashboard.panels import kernel_panel, registry
 from iopstui.ui.draw import layout
-from iopstui.ui.draw.canvas import CanvasScreen
+from iopstui.ui.draw.canvas import CanvasScreen, Lines
 from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.charts.chart import AXIS_WIDTH, Chart, ChartSpec, Curve, Mean, TimeWindow
 from iopstui.ui.draw.charts.heat import HeatMap
 from iopstui.ui.draw.layout import NO_BOX, TABS, Box
-from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece, Row, answer_row, pad, rows_text, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
+from iopstui.ui.state.findings import HistoryEntry
 from iopstui.ui.state.live import AWAITS, DEVICE_IOPS, FIO_IOPS, LiveState
-from iopstui.ui.state.second_history import HistoryEntry
 
 MIN_SPAN_S = 2.0
 TOOLTIP_S = 10.0
@@ -398,7 +394,7 @@ class Dashboard(CanvasScreen):
         # an overlay uses the space of all charts; a network share has no queue to draw
         target = self.controller.target
         without = self.overlay.active or (target is not None and not target.devices_below)
-        further = {} if without else {layout.CHARTS: more_charts.HEIGHT}
+        further = {} if without else {layout.CHARTS: overlay.HEIGHT}
         return layout.plan(
             width, height, disks, self.cpu_rows(), self.tab, strip,
             registry.heights(self.panes) | further, self.fullscreen, int(self.has_answer),

@@ -15,13 +15,13 @@ from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from iopstui.errors import UsageError
-from iopstui.fio.options import complete_option
+from iopstui.fio.inspect import complete_option
 from iopstui.format import first_of
 from iopstui.text import printable
 from iopstui.ui.core.key import HELP, Key
 from iopstui.ui.core.modal import LIST_KEYS, Hint, Modal, Result
 from iopstui.ui.core.preferences import PREFERENCES
-from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
+from iopstui.ui.dialogs.text import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.style import DIM, ERROR, Charset
 from iopstui.ui.draw.theme import change_theme
 

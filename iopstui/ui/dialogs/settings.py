@@ -16,11 +16,11 @@ from iopstui.format import cut
 from iopstui.model.block.tunable import parse_tunable
 from iopstui.safety.tunables import TunableState
 from iopstui.text import printable
-from iopstui.ui.core import pages
+from iopstui.ui.core import key
 from iopstui.ui.core.key import Key
 from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint
 from iopstui.ui.dialogs.questions import Choice, Picker, Prompt
-from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
+from iopstui.ui.dialogs.text import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, WARNING, Charset
 from iopstui.ui.state.live import LiveState, missing_devices_text
 
@@ -57,7 +57,7 @@ class Settings(TypeToFilter, Picker[None]):
         state: LiveState,
         charset: Charset,
         no_tunables: str = NO_TUNABLES,
-        opened_by: Key = pages.SETTINGS,
+        opened_by: Key = key.SETTINGS,
     ) -> None:
         super().__init__("Tunables of the disks", charset, HINTS, opened_by)
         self._no_tunables = no_tunables

@@ -13,15 +13,13 @@ from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import COMPARE
 from iopstui.text import printable, wrapped
 from iopstui.ui.core.clipboard import place_and_time
-from iopstui.ui.core.key import KeyHint, press
-from iopstui.ui.core.messages import KeyClicked
+from iopstui.ui.core.key import KeyClicked, KeyHint, press
 from iopstui.ui.core.modal import SCROLL_KEYS
 from iopstui.ui.core.pace import Overhead
 from iopstui.ui.dashboard import bars, mouse
 from iopstui.ui.draw import layout
-from iopstui.ui.draw.canvas import CanvasScreen
+from iopstui.ui.draw.canvas import CanvasScreen, Lines
 from iopstui.ui.draw.layout import NO_BOX, Box
-from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, capital, pad, rows_text, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
 from iopstui.ui.experiment.compare_view import CompareView

@@ -9,11 +9,10 @@ from rich.style import Style
 
 from iopstui import format as f
 from iopstui.events import PointFinished
-from iopstui.model.experiment.host_sweep import HostPoint, curve_scaling
+from iopstui.model.experiment.host_sweep import HostPoint, ScalingLaw, curve_scaling
 from iopstui.model.experiment.load_curve import RISING, LoadCurve, interval_text
 from iopstui.model.experiment.plan import HOSTS, JOB, Plan, PlannedPoint
 from iopstui.model.experiment.ramp import LOAD_OPTIONS
-from iopstui.model.experiment.scaling import ScalingLaw
 from iopstui.tables import Column
 from iopstui.text import printable
 from iopstui.ui.draw.charts import plotting

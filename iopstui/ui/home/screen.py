@@ -31,13 +31,12 @@ from iopstui.ui.core.backend import Backend
 from iopstui.ui.core.clipboard import row_text
 from iopstui.ui.core.list_table import ListTable
 from iopstui.ui.core.modal import KeyLine
-from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
+from iopstui.ui.dialogs.text import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.rows import Row, answer_row
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset
 from iopstui.ui.home import rows
-from iopstui.ui.home.answer import HomeAnswer
 from iopstui.ui.home.recent import RecentRecordings
-from iopstui.ui.home.rows import COLUMNS, PROGRAM_NAME, Activity, DiskCharts, DiskRow
+from iopstui.ui.home.rows import COLUMNS, PROGRAM_NAME, Activity, DiskCharts, DiskRow, HomeAnswer
 
 BEGAN_S = monotonic()
 """The charts' axes begin when the program does."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from iopstui.errors import Missing, UsageError
 from iopstui.model.block.device import BlockDevice
 from iopstui.ui.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Part
-from iopstui.ui.core import pages
+from iopstui.ui.core import key
 from iopstui.ui.core.key import Key
 from iopstui.ui.parts.experiment import ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
@@ -223,7 +223,7 @@ class KernelKeys(Part):
             place=165, disturbs=BUSY, measures=True,
         ),
         Action(
-            "settings", (pages.SETTINGS,), settings, title="Tunables of the disks",
+            "settings", (key.SETTINGS,), settings, title="Tunables of the disks",
             note="all tunables, interrupts too",
             help="every tunable of the disks and the CPUs of interrupts: value, meaning, allowed "
                  "values, and what prevents a change",
@@ -251,8 +251,7 @@ class KernelKeys(Part):
 def read_engine_options(engine: str) -> Mapping[str, str]:
     """All options of a job with this engine, with fio's descriptions. Raises Missing if fio cannot
     be started."""
-    from iopstui.fio.inspect import find_fio
-    from iopstui.fio.options import read_fio_options
+    from iopstui.fio.inspect import find_fio, read_fio_options
 
     return read_fio_options(find_fio(), engine)
 
@@ -260,8 +259,7 @@ def read_engine_options(engine: str) -> Mapping[str, str]:
 def check_with_fio(text: str, engine: str) -> None:
     """Raise UsageError if ``option=value`` is not valid in a job of this engine. Without fio the
     check is made when the job starts."""
-    from iopstui.fio.inspect import find_fio
-    from iopstui.fio.options import check_option
+    from iopstui.fio.inspect import check_option, find_fio
 
     option, value = parse_option(text)
     with contextlib.suppress(Missing):

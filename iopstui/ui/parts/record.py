@@ -195,7 +195,7 @@ class PictureKeys(Part):
         self.port.run_in_background(self._save(name, self.port.pictures()), "picture")
 
     async def _save(self, name: str, files: Mapping[str, str]) -> None:
-        from iopstui.ui.core.picture import save_pictures
+        from iopstui.ui.core.clipboard import save_pictures
 
         try:
             directory = Path.cwd()

@@ -13,8 +13,7 @@ from iopstui.model.block.target import DEVICE
 from iopstui.text import printable
 from iopstui.ui.actions import IDLE, REPLAY, RUNNING, Action, Footer, Part
 from iopstui.ui.core.backend import Backend
-from iopstui.ui.core.key import Key
-from iopstui.ui.core.messages import Controller
+from iopstui.ui.core.key import Controller, Key
 from iopstui.ui.port import Port
 from iopstui.ui.state.live import LiveState
 

@@ -21,16 +21,15 @@ from iopstui.ui.actions import (
     Footer,
     Part,
 )
-from iopstui.ui.core import pages
+from iopstui.ui.core import key
 from iopstui.ui.core.key import Key
 from iopstui.ui.draw.rows import Row, capital
 from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
-    from iopstui.model.cgroups.rates import GroupRates
+    from iopstui.model.cgroups import GroupRates
     from iopstui.ui.core.modal import Modal
-    from iopstui.ui.dialogs.live_rows import LiveRows
-    from iopstui.ui.dialogs.slow_list import SlowList
+    from iopstui.ui.dialogs.slow_list import LiveRows, SlowList
 
     GroupsOfDisks = tuple[Sequence[GroupRates] | None, Sequence[str], str]
     """The groups, the disks, and why there are none."""
@@ -108,10 +107,10 @@ class ViewKeys(Part):
 
     def findings(self) -> None:
         rows = self.port.open_dashboard.finding_rows
-        self.port.push(self._list("Findings", rows, pages.FINDINGS))
+        self.port.push(self._list("Findings", rows, key.FINDINGS))
 
     def runs(self) -> None:
-        from iopstui.ui.dialogs.runs import RunsList
+        from iopstui.ui.dialogs.jobs import RunsList
 
         dashboard = self.port.open_dashboard
         runs = RunsList(lambda: self.port.shown_state, dashboard.overlay, self.port.charset)
@@ -149,7 +148,7 @@ class ViewKeys(Part):
         from iopstui.ui.core.modal import PageTabs
 
         rows = (self._wait_rows, self._queue_rows)[index]
-        page = self._list(PLACE_PAGES[index], rows, pages.PLACES)
+        page = self._list(PLACE_PAGES[index], rows, key.PLACES)
         self.port.push(page.with_tabs(PageTabs("Where", PLACE_PAGES, index, self.places)))
 
     def _queue_rows(self, width: int) -> Sequence[Row]:
@@ -209,16 +208,16 @@ class ViewKeys(Part):
                 return page
 
     def _list(
-        self, title: str, rows: Callable[[int], Sequence[Row]], opened_by: Key = pages.USERS
+        self, title: str, rows: Callable[[int], Sequence[Row]], opened_by: Key = key.USERS
     ) -> LiveRows:
-        from iopstui.ui.dialogs.live_rows import LiveRows
+        from iopstui.ui.dialogs.slow_list import LiveRows
 
         return LiveRows(title, rows, self.port.charset, opened_by)
 
     def _processes_page(self) -> LiveRows:
         from iopstui.linux.process.process_io import ProcessIo
         from iopstui.ui.dashboard.pages import processes_view
-        from iopstui.ui.dialogs.live_rows import LiveRows
+        from iopstui.ui.dialogs.slow_list import LiveRows
 
         port, charset = self.port, self.port.charset
         source = None if port.live is None else ProcessIo()
@@ -227,13 +226,13 @@ class ViewKeys(Part):
             lambda width: processes_view.rows(
                 port.shown_state, source, width, charset, self.frozen, page.order
             ),
-            charset, pages.USERS, lambda: processes_view.orders(port.shown_state, source),
+            charset, key.USERS, lambda: processes_view.orders(port.shown_state, source),
         )  # fmt: skip
         return page
 
     def _cgroups_page(self) -> LiveRows:
         from iopstui.ui.dashboard.pages import cgroups_view
-        from iopstui.ui.dialogs.live_rows import LiveRows
+        from iopstui.ui.dialogs.slow_list import LiveRows
 
         port, charset, groups = self.port, self.port.charset, self._groups()
         page = LiveRows(
@@ -242,7 +241,7 @@ class ViewKeys(Part):
                 *groups(), width, charset, page.order, self.frozen and port.live is not None,
                 port.shown_state.probe,
             ),
-            charset, pages.USERS, lambda: sortable(cgroups_view.COLUMNS),
+            charset, key.USERS, lambda: sortable(cgroups_view.COLUMNS),
         )  # fmt: skip
         return page
 
@@ -317,8 +316,8 @@ class ViewKeys(Part):
                 return groups, frame.opened if frame is not None else (), why
 
             return recorded
-        from iopstui.linux.counters.cgroup_load import CgroupLoad
-        from iopstui.linux.roots import Roots
+        from iopstui.linux.counters.cgroup import CgroupLoad
+        from iopstui.linux.kernel_files import Roots
 
         load = CgroupLoad(live.target.devices_below, Roots())
         return lambda: (load.rates(), load.disks, load.why_not)
@@ -411,7 +410,7 @@ class ViewKeys(Part):
         ),
         Action(
             "places",
-            (replace(pages.PLACES, argument=0, title="Where the I/Os wait"),
+            (replace(key.PLACES, argument=0, title="Where the I/Os wait"),
              Key("", "", 1, "Queue map")), places,
             note="for a CPU, above the block layer, in which device; hardware queues",
             help="where the I/Os in flight are: waiting for a CPU, above the block layer, in each "
@@ -420,7 +419,7 @@ class ViewKeys(Part):
             footer=(Footer("Waits, queues", {IDLE: 140, RUNNING: 140}),),
         ),
         Action(
-            "runs", (pages.RUNS,), runs, title="Runs",
+            "runs", (key.RUNS,), runs, title="Runs",
             note="each run: what was changed, and its figures",
             help="runs of this session: what was changed, the figures, and the "
                  "difference in IOPS from the run before and from the base", place=202,
@@ -435,7 +434,7 @@ class ViewKeys(Part):
         ),
         Action(
             "users",
-            (replace(pages.USERS, argument=0, title="Who uses the disk: processes"),
+            (replace(key.USERS, argument=0, title="Who uses the disk: processes"),
              *(Key("", "", index, f"Who uses the disk: {title}")
                for index, title in enumerate(WHO_PAGES.values()) if index)), users,
             note="Tab: the next of these pages",
@@ -478,7 +477,7 @@ class ViewKeys(Part):
             applies=lambda view: view.port.in_cell,
         ),
         Action(
-            "findings", (pages.FINDINGS,), findings, title="Findings",
+            "findings", (key.FINDINGS,), findings, title="Findings",
             note="what limits the I/O, with numbers",
             help="findings: what limits the I/O, with numbers and advice; and the "
                  "result of each --expect", place=230,
@@ -490,7 +489,7 @@ class ViewKeys(Part):
             scope=OVER_EXPERIMENT, offered_on=BOTH_SCREENS,
         ),
         Action(
-            "help", (pages.HELP,), help, title="Help",
+            "help", (key.HELP_KEY,), help, title="Help",
             note="every key, panel and abbreviation", scope=ANYWHERE,
             offered_on=ALL_SCREENS,
         ),

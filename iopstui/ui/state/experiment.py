@@ -19,7 +19,7 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.format import clock
-from iopstui.model.experiment.comparison import variant_runs
+from iopstui.model.experiment.comparison import NOISE_KNOWN_FROM, sensitivity_so_far, variant_runs
 from iopstui.model.experiment.comparison_text import ComparisonResults, method_text
 from iopstui.model.experiment.load_curve import (
     LoadCurve,
@@ -42,7 +42,6 @@ from iopstui.model.experiment.plan import (
     variant_letter,
 )
 from iopstui.model.experiment.point import SettlingFilter
-from iopstui.model.experiment.sensitivity import NOISE_KNOWN_FROM, sensitivity_so_far
 from iopstui.text import printable
 
 

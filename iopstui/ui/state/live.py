@@ -40,8 +40,8 @@ from iopstui.model.metrics.cpus import CpuHistory, rate_of
 from iopstui.model.metrics.frame import FINAL, LATE, PARTIAL, Frame
 from iopstui.model.metrics.history import MIN_MARK_SPACING_S, History
 from iopstui.model.metrics.latency_history import LatencyHistory
-from iopstui.model.metrics.mark_intervals import MarkIntervals
 from iopstui.model.metrics.probe import ProbeInterval
+from iopstui.model.metrics.run_figures import MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory
 from iopstui.model.samples import DriveReading
 from iopstui.model.volumes.gauge import gauges, rate_limits
@@ -50,10 +50,16 @@ from iopstui.model.volumes.volume import IOPS, THROUGHPUT
 from iopstui.session.run_rows import add_mark_event, add_run_event, run_outcome
 from iopstui.session.tick.outcomes import FAIL, PASS, worst_outcome
 from iopstui.text import printable
-from iopstui.ui.state.findings import FindingEntry, FindingList
-from iopstui.ui.state.log import Log, LogEntry
+from iopstui.ui.state.findings import (
+    DisplayedRun,
+    FindingEntry,
+    FindingList,
+    HistoryEntry,
+    Log,
+    LogEntry,
+    SecondHistory,
+)
 from iopstui.ui.state.next_run import NextRun, OptionSteps
-from iopstui.ui.state.second_history import DisplayedRun, HistoryEntry, SecondHistory
 
 if TYPE_CHECKING:
     from iopstui.ui.state.experiment import ExperimentState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from iopstui.model.fio.sizes import size_bytes
+from iopstui.model.sizes import size_bytes
 from iopstui.ui.core.options import BY_OPTION, title_value
 from iopstui.ui.draw.charts.axis_rows import OptionStep
 

@@ -9,8 +9,8 @@ from evidence_frames import fio
 from watch_frames import frame, rates
 
 from iopstui.model.answer.answer import GOOD, WAITS, WARNING, Answer, AnswerTotal
+from iopstui.model.answer.judge import AGAIN_S, AnswerTracker
 from iopstui.model.answer.situation import HourMedian
-from iopstui.model.answer.tracker import AGAIN_S, AnswerTracker
 from iopstui.model.answer.use import DiskUse, DiskUser, RingWaiter
 from iopstui.model.block.target import DEVICE, DeviceLinks, Target
 from iopstui.model.figures.disk import DiskRates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iopstui.model.block.device_watch import DeviceWatch
+from iopstui.model.block.device import DeviceWatch
 from iopstui.model.samples import (
     DirectionStatus,
     FioStatus,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from iopstui.model.block.device import BlockDevice, Mount
-from iopstui.model.block.stack import Backing, Stack, backing_files
+from iopstui.model.block.stack import Backing, Stack, backing_files, uses_of_device
 from iopstui.model.block.target import DeviceLinks, Target
-from iopstui.model.block.usage import uses_of_device
 
 ROOT = Mount("/", "ext4")
 FILE = Backing((8, 1), 12)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iopstui.model.block.device import BlockDevice, Mount
-from iopstui.model.block.usage import uses_of_device
+from iopstui.model.block.stack import uses_of_device
 
 
 def device(name: str, **fields: object) -> BlockDevice:

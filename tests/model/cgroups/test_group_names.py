@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.model.cgroups.names import GroupName, group_name
+from iopstui.model.cgroups import GroupName, group_name
 
 ID = "4f2c7f0c9a51e7d9b1c0e8d4a6f3b2c1d0e9f8a7b6c5d4e3f2a1b0c9d8e7f6a5"
 UID = "0123abcd_4567_89ab_cdef_0123456789ab"

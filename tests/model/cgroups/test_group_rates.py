@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iopstui.model.cgroups.rates import (
+from iopstui.model.cgroups import (
     COUNTERS,
     CPU_US,
     ROOT_FLAG,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.cgroups.names import OwnCounts, Totals, nearest_ancestor
+from iopstui.model.cgroups import OwnCounts, Totals, nearest_ancestor
 
 PATHS = ("/", "/a", "/a/b", "/a/b/c", "/a/d", "/e f")
 

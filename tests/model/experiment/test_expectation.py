@@ -16,7 +16,7 @@ from session_frames import session, whole_frames
 
 from iopstui.errors import UsageError
 from iopstui.events import ExpectationChecked, ExperimentFinished, ExperimentStarted, SteadyState
-from iopstui.experiment.expectations import parse_expectations, plan_sections
+from iopstui.experiment.baseline import parse_expectations, plan_sections
 from iopstui.fio.stream.status import parse_status
 from iopstui.model.block.target import Target
 from iopstui.model.experiment import expectation as module
@@ -28,12 +28,12 @@ from iopstui.model.experiment.expectation import (
     why_not_measurable,
 )
 from iopstui.model.experiment.plan import Plan, parse_axis
+from iopstui.model.figures.figure import ANY
 from iopstui.model.fio.jobfile import effective_sections
 from iopstui.model.histogram import merge, percentiles
 from iopstui.model.metrics.fields import FIELDS, Field
 from iopstui.model.metrics.figures import Meter, is_measurable
 from iopstui.model.metrics.frame import PARTIAL
-from iopstui.model.metrics.paths import ANY
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import DirectionStatus
 from iopstui.output.csv_out import value_at

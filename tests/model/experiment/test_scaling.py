@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lazy_scipy import np, optimize
 
-from iopstui.model.experiment.scaling import ScalingLaw, analyse_scaling, fit_law
+from iopstui.model.experiment.host_sweep import ScalingLaw, analyse_scaling, fit_law
 
 COUNTS = (1, 2, 4, 8, 16, 32)
 

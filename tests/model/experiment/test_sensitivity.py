@@ -10,14 +10,14 @@ from dataclasses import replace
 import pytest
 from made_comparisons import plan, runs
 
-from iopstui.model.experiment.comparison import RESOLUTION
-from iopstui.model.experiment.comparison_text import ComparisonResults
-from iopstui.model.experiment.sensitivity import (
+from iopstui.model.experiment.comparison import (
+    RESOLUTION,
     final_sensitivity,
     measured_noise,
     planned_sensitivity,
     sensitivity_so_far,
 )
+from iopstui.model.experiment.comparison_text import ComparisonResults
 from iopstui.model.metrics.statistics import POWER, power
 
 TEXTS = ("bs=4k", "bs=8k")

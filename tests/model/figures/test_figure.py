@@ -10,13 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model.figures.disk import DISK, NOT_ADDED, DiskRates
-from iopstui.model.figures.figure import (
-    Totals,
-    added,
-    as_object,
-    figures_of,
-    from_object,
-)
+from iopstui.model.figures.figure import Totals, added, as_object, figures_of, from_object
 
 COUNTS = [field.name for field in fields(DiskRates) if field.name not in ("seconds", "in_flight")]
 NEEDED = {"read": "reads", "write": "writes", "discard": "discards", "flush": "flushes"}

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 from iopstui.model import findings
-from iopstui.model.findings.finding import Finding
-from iopstui.model.findings.headlines import (
+from iopstui.model.findings.finding import (
     HEADLINES,
     MAX_HEADLINE_LENGTH,
+    Finding,
     headline_of,
     severity_of,
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from iopstui.model.findings import finding
 from iopstui.model.findings.excluded import EXCLUDED_CAUSES
-from iopstui.model.findings.headlines import HEADLINES
+from iopstui.model.findings.finding import HEADLINES
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.fio.intervals import FioIntervals
-from iopstui.model.fio.ramp import was_reset
+from iopstui.model.fio.rows import was_reset
 from iopstui.model.histogram import (
     bucket_key,
     merge,

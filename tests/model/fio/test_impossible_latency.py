@@ -11,7 +11,7 @@ from iopstui.model.experiment.expectation import (
     ExpectationChecker,
     parse_expectation,
 )
-from iopstui.model.fio.counts import max_in_flight
+from iopstui.model.fio.rows import max_in_flight
 from iopstui.model.metrics.frame import WRONG_LATENCY, FrameBuilder
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.session.tick.outcomes import final_rates, outcome_event, outcome_event_text

@@ -7,16 +7,6 @@ from typing import Any
 
 import pytest
 
-from iopstui.model.fio.counts import (
-    BYTES,
-    SAMPLES,
-    SUBMISSIONS,
-    active,
-    completions,
-    counted_by,
-    longest_runtime,
-    max_in_flight,
-)
 from iopstui.model.fio.interval_time import (
     RowPair,
     Windows,
@@ -29,7 +19,20 @@ from iopstui.model.fio.interval_time import (
     ran_ms,
     runtime_growth,
 )
-from iopstui.model.fio.ramp import Ramps, duration_s, in_ramp, was_reset
+from iopstui.model.fio.rows import (
+    BYTES,
+    SAMPLES,
+    SUBMISSIONS,
+    Ramps,
+    active,
+    completions,
+    counted_by,
+    duration_s,
+    in_ramp,
+    longest_runtime,
+    max_in_flight,
+    was_reset,
+)
 from iopstui.model.samples import DirectionStatus, FioStatus, JobStatus
 
 

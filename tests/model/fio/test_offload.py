@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from fio_recordings import samples, statuses
 
-from iopstui.model.fio.counts import NOTHING
+from iopstui.model.fio.rows import NOTHING
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import NO_LATENCY, Frame, FrameBuilder
 from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate, fio_summary

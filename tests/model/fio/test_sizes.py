@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.model.fio.jobfile import effective_sections
-from iopstui.model.fio.sizes import fixed_block_size, part_bytes, size_bytes
+from iopstui.model.sizes import fixed_block_size, part_bytes, size_bytes
 
 
 @pytest.mark.parametrize("text", ["10%", "-4k", "k", "4.5k", "0x1000", "4k:8k"])

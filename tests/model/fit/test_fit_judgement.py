@@ -13,16 +13,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.events import FrameReady
-from iopstui.features.fit.model.judgement import (
-    FAIL,
-    NO_BOUND,
-    PASS,
-    UNDECIDED,
-    Figure,
-    Row,
-    SyncTime,
-    judge,
-)
+from iopstui.features.fit.model import FAIL, NO_BOUND, PASS, UNDECIDED, Figure, Row, SyncTime, judge
 from iopstui.features.fit.run import ProgramMeters, checks_of, fit_json, fit_text
 from iopstui.features.fit.setup import read_programs
 from iopstui.model.block.target import DIRECTORY, Target

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.features.fit.model.program import parse_program
+from iopstui.features.fit.model import parse_program
 from iopstui.features.fit.setup import Programs, read_programs, split_words
 
 PROGRAMS = read_programs(Path("/nowhere"))

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.features.lessons.model.figures import (
+from iopstui.features.lessons.model.file import suggest_names
+from iopstui.features.lessons.model.formula import (
     FACT_NAMESPACES,
     flatten_document,
     requested_figures,
     run_figures,
     unit_of,
 )
-from iopstui.features.lessons.model.file import suggest_names
 from iopstui.model.experiment.point import Point
 from iopstui.model.findings.evidence import JobShape
 

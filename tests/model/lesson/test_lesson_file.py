@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.errors import Missing, UsageError
-from iopstui.features.lessons.model.figures import FACTS, RUN
 from iopstui.features.lessons.model.file import parse_lesson
-from iopstui.features.lessons.model.formula import Value
+from iopstui.features.lessons.model.formula import FACTS, RUN, Value
 from iopstui.features.lessons.model.pages import PARTS, AnswerPage, QuestionPage, ReportPage
 from iopstui.features.lessons.play import library as lessons
 from iopstui.features.lessons.play.library import find_lesson, load_lesson, shipped_lessons

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.features.lessons.model.figures import unit_of
-from iopstui.features.lessons.model.formula import FormulaError, Value
-from iopstui.features.lessons.model.text import (
+from iopstui.features.lessons.model.formula import FormulaError, Value, unit_of
+from iopstui.features.lessons.model.pages import (
     FORMS,
     format_value,
     parse_paragraphs,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.features.limit.model.search import may_be_full, open_loop, why_no_open_loop
+from iopstui.features.limit.model import may_be_full, open_loop, why_no_open_loop
 from iopstui.fio.job_shape import shape_of
 from iopstui.model.fio import jobfile
 

@@ -10,9 +10,16 @@ from dataclasses import replace
 import pytest
 from simulated_queue import Queue, search_on
 
-from iopstui.features.limit.model.answer import NEVER, NO_LIMIT, UNSURE, conclude
-from iopstui.features.limit.model.estimate import Run, Second, estimate
-from iopstui.features.limit.model.search import Search
+from iopstui.features.limit.model import (
+    NEVER,
+    NO_LIMIT,
+    UNSURE,
+    Run,
+    Search,
+    Second,
+    conclude,
+    estimate,
+)
 
 BOUND = "read.clat.p99<=10ms"
 

@@ -9,7 +9,7 @@ from session_frames import whole_frames
 
 from iopstui.model.experiment.comparison import compare, metric_named
 from iopstui.model.experiment.point import Point, PointMeter, point_from_json, point_json
-from iopstui.model.metrics.energy import RunEnergy
+from iopstui.model.metrics.run_figures import RunEnergy
 from iopstui.output.summary import energy_text
 
 # session_frames.kernel: with each frame 40 J of the packages, 5 J of memory, 90 J of the machine

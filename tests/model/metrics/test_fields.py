@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import session
 
+from iopstui.model.figures.figure import SCHEMA
 from iopstui.model.metrics.fields import BY_ID, FIELDS, fields_json, fields_table, find_field
-from iopstui.model.metrics.paths import SCHEMA
 from iopstui.output.jsonl import JsonlSink
 
 Path = tuple[str, ...]

@@ -6,7 +6,7 @@ from evidence_frames import disk, fio, frame
 
 from iopstui.model import histogram
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.mark_intervals import MarkIntervals
+from iopstui.model.metrics.run_figures import MarkIntervals
 
 
 def second(t: float, iops: float | None, latency: int = 100_000) -> Frame:

@@ -13,8 +13,7 @@ from iopstui import events
 from iopstui.features.reports.files import rendered
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.metrics.frame import FrameBuilder
-from iopstui.model.metrics.stated_rates import SecondRates, impossible_rates
-from iopstui.model.metrics.summary import fio_summary
+from iopstui.model.metrics.summary import SecondRates, fio_summary, impossible_rates
 from iopstui.model.samples import FioStatus
 from iopstui.session.tick.outcomes import OutcomeTracker
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.catalog.library import read_catalog
-from iopstui.features.promise.model.checks import (
+from iopstui.catalog import read_catalog
+from iopstui.features.promise.model import (
     LATENCY,
     Check,
     QueueDepth,

@@ -13,18 +13,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.catalog.library import read_catalog
-from iopstui.features.promise.model.checks import LATENCY, Check, QueueDepth, list_checks
-from iopstui.features.promise.model.verdict import (
+from iopstui.catalog import read_catalog
+from iopstui.features.promise.model import (
     FAIL,
+    LATENCY,
     MIN_SECONDS,
     PASS,
     UNDECIDED,
+    Check,
     Measurement,
+    QueueDepth,
     is_promise_met,
     is_too_shallow,
     judge,
     judge_drained,
+    list_checks,
     percentile_interval,
     rate_interval,
     untested_rows,

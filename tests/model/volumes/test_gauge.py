@@ -9,7 +9,7 @@ from evidence_frames import disk
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.catalog.library import read_catalog
+from iopstui.catalog import read_catalog
 from iopstui.model.volumes.gauge import VolumeGauge, fitting_limit, gauges, rate_limits
 from iopstui.model.volumes.promised import promised_figures
 from iopstui.model.volumes.volume import IOPS, THROUGHPUT

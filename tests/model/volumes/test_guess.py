@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.catalog.library import read_catalog
-from iopstui.features.promise.model.guess import VisibleFacts, guess_volume
+from iopstui.catalog import read_catalog
+from iopstui.features.promise.model import VisibleFacts, guess_volume
 
 CLASSES = tuple(read_catalog(Path("/nonexistent")).classes.values())
 GIB = 1 << 30

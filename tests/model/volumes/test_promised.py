@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.catalog.library import read_catalog
+from iopstui.catalog import read_catalog
 from iopstui.errors import UsageError
 from iopstui.model.volumes.promised import (
     INSTANCE_IOPS,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from iopstui.features.capture.model.job import job_text
 from iopstui.features.capture.model.workload import OPEN, Stream, Workload
-from iopstui.model.fio.captured import Figures, captured_rows
+from iopstui.model.fio.jobfile import Figures, captured_rows
 
 
 def workload(ios: int, size: int) -> Workload:

@@ -8,10 +8,15 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.features.capture.model import counting, packing
-from iopstui.features.capture.model.counting import OTHER_PROCESSES, WorkloadCounter, binned
+from iopstui.features.capture.model import workload
 from iopstui.features.capture.model.phases import join
-from iopstui.features.capture.model.workload import Stream, Workload
+from iopstui.features.capture.model.workload import (
+    OTHER_PROCESSES,
+    Stream,
+    Workload,
+    WorkloadCounter,
+    binned,
+)
 from tests.helpers.packed_requests import pack_shape, pack_value
 
 MS = 1_000_000
@@ -33,7 +38,7 @@ def fed(
     for after, pid, kind, sectors, follows, region, depth in requests:
         now += after * MS
         rows.append((
-            now, pack_shape(pid, kind, sectors, packing.SEQUENTIAL * follows),
+            now, pack_shape(pid, kind, sectors, workload.SEQUENTIAL * follows),
             pack_value(pid, kind, depth), pack_value(pid, kind, region), 9, depth,
         ))  # fmt: skip
     edges = sorted({0, len(rows), *(cut for cut in cuts if cut < len(rows))})
@@ -76,7 +81,7 @@ def _counts(stream: Stream) -> tuple[object, ...]:
 def test_everything_is_counted_once(requests: list[Request]) -> None:
     found = fed(requests, [])
     for kind in range(3):
-        name = packing.KINDS[kind]
+        name = workload.KINDS[kind]
         ours = [one for one in requests if one[2] == kind]
         total = found.total(name)
         assert total.ios == len(ours) == sum(total.sizes.values())
@@ -96,7 +101,7 @@ def test_arrivals_are_those_of_their_windows(requests: list[Request]) -> None:
     now, times = 0, []
     for one in requests:
         now += one[0]
-        if one[2] == packing.WRITE:
+        if one[2] == workload.WRITE:
             times.append(now)
     arrivals = found.total("write").arrivals
     by_window = Counter(time // 100 for time in times)
@@ -110,7 +115,7 @@ def test_arrivals_are_those_of_their_windows(requests: list[Request]) -> None:
 def test_a_flush_has_no_place_and_no_depth() -> None:
     counter = WorkloadCounter(lambda pid: "db")
     counter.begin(0)
-    counter.add([5], [pack_shape(1, packing.FLUSH, 0)], [0], [0], [3], [0])
+    counter.add([5], [pack_shape(1, workload.FLUSH, 0)], [0], [0], [3], [0])
     found = counter.result("vda", 10**9)
     assert found.total("flush").ios == 1 and found.ios == 0 and found.depth is None
     assert [one.kind for one in found.streams] == ["flush"]
@@ -130,15 +135,15 @@ def test_memory_is_bounded_whatever_comes() -> None:
             [pack_value(pid, n % 3, n * 391 + step) for n, pid in enumerate(pids)],
             [n for n in range(count)], [1] * count,
         )  # fmt: skip
-    assert counter.cells < 150 * (counting.MAX_REGIONS + 600)
+    assert counter.cells < 150 * (workload.MAX_REGIONS + 600)
     found = counter.result("vda", count * MS)
     assert found.ios == 2 * count and OTHER_PROCESSES in found.processes
-    assert len(found.processes) == counting.MAX_PROCESSES + 1
-    assert len(found.cgroups) == counting.MAX_CGROUPS
+    assert len(found.processes) == workload.MAX_PROCESSES + 1
+    assert len(found.cgroups) == workload.MAX_CGROUPS
     for one in found.streams:
-        assert len(one.regions) <= counting.MAX_REGIONS and sum(one.sizes.values()) == one.ios
+        assert len(one.regions) <= workload.MAX_REGIONS and sum(one.sizes.values()) == one.ios
         # an octave has eight bins
-        assert len(one.sizes) <= counting.MAX_SIZES + 8 * 28
+        assert len(one.sizes) <= workload.MAX_SIZES + 8 * 28
 
 
 @given(st.integers(1, 1 << 40))

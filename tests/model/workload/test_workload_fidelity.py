@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.features.capture.model.fidelity import distances, kolmogorov
+from iopstui.features.capture.model.phases import distances, kolmogorov
 from iopstui.features.capture.model.workload import CLOSED, Arrivals, Stream, Workload
 
 SIZES = st.dictionaries(st.integers(1, 50), st.integers(1, 100), min_size=1, max_size=20)

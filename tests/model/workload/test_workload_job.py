@@ -11,9 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.features.capture.model.job import describe, job_text
-from iopstui.features.capture.model.packing import METADATA_PROCESS
 from iopstui.features.capture.model.phases import Phase
-from iopstui.features.capture.model.workload import CLOSED, OPEN, Arrivals, Stream, Workload
+from iopstui.features.capture.model.workload import (
+    CLOSED,
+    METADATA_PROCESS,
+    OPEN,
+    Arrivals,
+    Stream,
+    Workload,
+)
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import objections
 

@@ -7,14 +7,16 @@ from random import Random
 
 import pytest
 
-from iopstui.features.capture.model.counting import (
+from iopstui.features.capture.model.phases import MAX_PHASES, Phases, are_alike, join
+from iopstui.features.capture.model.workload import (
     MAX_PROCESSES,
     MAX_REGIONS,
     MAX_SIZES,
     OTHER_PROCESSES,
+    Arrivals,
+    Stream,
+    Workload,
 )
-from iopstui.features.capture.model.phases import MAX_PHASES, Phases, are_alike, join
-from iopstui.features.capture.model.workload import Arrivals, Stream, Workload
 
 READS = Stream("db", "read", 60.0, 60_000, 60_000 * 4096, 3000, sizes={4096: 60_000},
                depths={4: 60_000}, regions={1: 30_000, 9: 30_000},

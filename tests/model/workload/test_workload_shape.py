@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.features.capture.model.fidelity import kolmogorov
+from iopstui.features.capture.model.phases import kolmogorov
 from iopstui.features.capture.model.shape import (
     MAX_SPLIT,
     pause_of,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.features.capture.model import packing
+from iopstui.features.capture.model import workload
 from iopstui.features.capture.model.trace import (
     FILE,
     HEADER,
@@ -21,7 +21,7 @@ from iopstui.features.capture.model.trace import (
 from iopstui.model.fio import jobfile
 from tests.helpers.packed_requests import pack_shape
 
-MIB_SECTORS = 1 << packing.REGION_SECTORS_BITS
+MIB_SECTORS = 1 << workload.REGION_SECTORS_BITS
 # (nanoseconds since the one before, kind, first sector, sectors)
 REQUEST = st.tuples(st.integers(0, 10**9), st.sampled_from([0, 1, 2, 3]),
                     st.integers(0, 1 << 33), st.integers(1, 5000))  # fmt: skip
@@ -33,16 +33,16 @@ def captured(requests: list[tuple[int, int, int, int]]) -> Trace:
         now += after
         times.append(now)
     return fold_trace(times, [one[2] for one in requests],
-                  [pack_shape(7, kind, 0 if kind == packing.FLUSH else sectors, packing.FUA)
+                  [pack_shape(7, kind, 0 if kind == workload.FLUSH else sectors, workload.FUA)
                    for _, kind, _, sectors in requests])  # fmt: skip
 
 
 @given(st.lists(REQUEST, min_size=1, max_size=40))
 def test_kinds_lengths_and_order_stay(requests: list[tuple[int, int, int, int]]) -> None:
     found = captured(requests)
-    kept = [one for one in requests if one[1] != packing.DISCARD]
+    kept = [one for one in requests if one[1] != workload.DISCARD]
     assert [(kind, length) for _, kind, _, length in found.requests] == [
-        (kind, 0 if kind == packing.FLUSH else 512 * sectors) for _, kind, _, sectors in kept
+        (kind, 0 if kind == workload.FLUSH else 512 * sectors) for _, kind, _, sectors in kept
     ]
     assert found.discards == len(requests) - len(kept)
     assert found.data_bytes == sum(512 * sectors for _, kind, _, sectors in kept if kind < 2)

@@ -14,13 +14,12 @@ from iopstui.features.capture.kernel import kernel_types as points
 from iopstui.features.capture.kernel import programs
 from iopstui.features.capture.kernel.kernel_types import CaptureTypes, capture_types
 from iopstui.features.capture.kernel.programs import CapturedDisk, Maps
+from iopstui.linux.kernel_files import Roots, read_bytes
 from iopstui.linux.probe import bpf
 from iopstui.linux.probe.bpf import ONLY_ROOT, locked_down
+from iopstui.linux.probe.bpf_probe import new_in_flight_map, tags_and_queues
 from iopstui.linux.probe.counting import InFlightMap
 from iopstui.linux.probe.regions import Region
-from iopstui.linux.probe.request_slots import new_in_flight_map, tags_and_queues
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_bytes
 
 BTF = "kernel/btf/vmlinux"
 RING_BITS = 15

@@ -1,7 +1,7 @@
 """Builds the programs of the capture as BPF instructions. When a request is allocated, its process
 and cgroup are noted under the address of its bio, because another thread may send the request to
 the disk. When it is sent, a record of eight words is written into a ring that iopstui reads: time,
-sector, and words that are equal for equal requests (model/packing.py). Requests in flight are kept
+sector, and words that are equal for equal requests (model/workload.py). Requests in flight are kept
 by queue and tag: if a completion was not seen, the next request with that tag shows that the one
 before has ended.
 
@@ -23,7 +23,7 @@ from iopstui.features.capture.kernel.kernel_types import (
     REQUEUE,
     CaptureTypes,
 )
-from iopstui.features.capture.model.packing import (
+from iopstui.features.capture.model.workload import (
     DISCARD,
     FLUSH,
     FUA,
@@ -36,7 +36,7 @@ from iopstui.features.capture.model.packing import (
     SYNC,
     WRITE,
 )
-from iopstui.linux.probe.assembler import GET_CURRENT_PID_TGID, KTIME_GET_NS, STACK, Program
+from iopstui.linux.probe.bpf import GET_CURRENT_PID_TGID, KTIME_GET_NS, STACK, Program
 from iopstui.linux.probe.counting import InFlightMap, count_one, finish
 
 RECORD_BITS, RECORD_WORDS = 6, 8

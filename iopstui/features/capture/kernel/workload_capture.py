@@ -14,15 +14,18 @@ from pathlib import Path
 
 from iopstui.features.capture.kernel import programs
 from iopstui.features.capture.kernel.bpf_capture import Batch, BpfCapture, CaptureUnusable
-from iopstui.features.capture.model.counting import WorkloadCounter
-from iopstui.features.capture.model.packing import METADATA, METADATA_PROCESS, PID_AT
 from iopstui.features.capture.model.trace import TraceBuffer
-from iopstui.features.capture.model.workload import Workload
+from iopstui.features.capture.model.workload import (
+    METADATA,
+    METADATA_PROCESS,
+    PID_AT,
+    Workload,
+    WorkloadCounter,
+)
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.kernel_files import Roots, read_text
 from iopstui.linux.probe.regions import Region, regions
 from iopstui.linux.process.processes import task_stat
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_text
 from iopstui.text import printable
 
 MAX_CACHED = 8192

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from iopstui.features.capture.model import shape
-from iopstui.features.capture.model.packing import METADATA_PROCESS
 from iopstui.features.capture.model.phases import Phase
-from iopstui.features.capture.model.workload import CLOSED, OPEN, Stream, Workload
+from iopstui.features.capture.model.workload import CLOSED, METADATA_PROCESS, OPEN, Stream, Workload
 from iopstui.format import duration, first_of, number, percent, size
-from iopstui.model.fio.captured import captured_line
+from iopstui.model.fio.jobfile import captured_line
 from iopstui.text import printable
 
 MAX_SECTIONS = 8

@@ -10,17 +10,17 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from iopstui.features.capture.model.packing import (
+from iopstui.features.capture.model.workload import (
     DISCARD,
     FLUSH,
     KIND_AT,
     MAX_SECTORS,
     READ,
+    REGION_BYTES,
     REGION_SECTORS_BITS,
     SECTOR_BYTES,
     WRITE,
 )
-from iopstui.features.capture.model.workload import REGION_BYTES
 
 HEADER = "fio version 3 iolog"
 FILE, FIO_SUFFIX = "replay.scratch", ".fio"

@@ -14,7 +14,7 @@ from typing import Any
 from iopstui.format import first_of, size
 from iopstui.linux.devices.target import mount_of
 from iopstui.linux.devices.usage.mounts import MountEntry, read_own_mounts
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.safety.journal import boot_id
 from iopstui.safety.scratch import is_scratch_name, usable_bytes
 from iopstui.text import printable

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from iopstui.format import first_of
-from iopstui.linux.devices.loop import read_backings
+from iopstui.linux.devices.aliases import read_backings
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_text
+from iopstui.linux.kernel_files import Roots, read_text
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.usage import uses_of_device
+from iopstui.model.block.stack import uses_of_device
 from iopstui.text import printable
 
 Object = dict[str, Any]

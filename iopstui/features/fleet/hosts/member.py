@@ -12,12 +12,12 @@ from typing import Any
 
 from iopstui import __version__
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_MISSING
-from iopstui.features.fleet.hosts.clocks import ClockOffset
 from iopstui.features.fleet.hosts.conversation import (
     CAPABILITIES,
     HEARTBEAT,
     MAX_MONOTONIC_NS,
     SUMS,
+    ClockOffset,
     parse_object,
 )
 from iopstui.features.fleet.hosts.free_space import SpaceNeed, parse_space_needs

@@ -18,12 +18,11 @@ from iopstui.features.fleet.merging.sums import (
 )
 from iopstui.model import histogram
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.figures.figure import from_object
+from iopstui.model.figures.figure import DEVICE, TOTAL, from_object
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.histogram import Bins, percentile_name
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS, LATENCY, LatencyStats, ProbeInterval, RequestStats
 
 ALL_DEVICES = "all"

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from operator import add
 
-from iopstui.features.fleet.merging.histogram_text import KEYS, add_plane, column_sums, planes_of
 from iopstui.features.fleet.merging.sums import (
     KERNEL_NUMBERS,
+    KEYS,
     LATENCIES,
     WITH_BINS,
     DeviceSum,
@@ -26,8 +26,11 @@ from iopstui.features.fleet.merging.sums import (
     KernelSum,
     LatencySum,
     MalformedRow,
+    add_plane,
+    column_sums,
+    planes_of,
 )
-from iopstui.model.metrics.paths import TOTAL
+from iopstui.model.figures.figure import TOTAL
 from iopstui.model.samples import DIRECTIONS
 
 PARTS = (TOTAL, *DIRECTIONS)

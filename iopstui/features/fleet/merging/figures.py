@@ -19,8 +19,8 @@ from iopstui.model.experiment.expectation import (
     parse_expectation,
     parse_figure_and_value,
 )
+from iopstui.model.figures.figure import DEVICE, TOTAL
 from iopstui.model.histogram import PERCENTILES, percentile_name
-from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.watch.trigger import parse_duration
 

@@ -22,9 +22,9 @@ from iopstui.features.fleet.merging.sums import (
     get_object,
     scaled_integer,
 )
-from iopstui.model.fio.counts import SUBMISSIONS
+from iopstui.model.figures.figure import DEVICE, TOTAL
+from iopstui.model.fio.rows import SUBMISSIONS
 from iopstui.model.metrics.frame import FINAL, LATE, RAMP, RESET
-from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.summary import DIFFERS, EXACT, UNCHECKED, is_final
 from iopstui.model.samples import MIXED
 

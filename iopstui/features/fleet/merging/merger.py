@@ -23,8 +23,8 @@ from iopstui.features.fleet.merging.sums import (
     scaled_integer,
     total_sums,
 )
+from iopstui.model.figures.figure import SCHEMA
 from iopstui.model.metrics.frame import RAMP
-from iopstui.model.metrics.paths import SCHEMA
 from iopstui.model.metrics.summary import DIFFERS, EXACT, UNCHECKED
 
 HOST_EVENTS = frozenset({"frame", "session", "step_finished", "ended"})

@@ -30,19 +30,17 @@ from iopstui.features.fleet.merging.combined_frame import (
     probe_interval,
 )
 from iopstui.features.fleet.merging.encoded_frame import EncodedFrame
-from iopstui.features.fleet.merging.histogram_text import from_wire
-from iopstui.features.fleet.merging.sums import DirectionSum, Object
+from iopstui.features.fleet.merging.sums import DirectionSum, Object, from_wire
 from iopstui.model.answer.answer import NOTHING, SIGNS, UNKNOWN, WAITS, Answer
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.figures.figure import from_object
+from iopstui.model.figures.figure import DEVICE as PROBED
+from iopstui.model.figures.figure import TOTAL, from_object
 from iopstui.model.findings.finding import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.histogram import PERCENTILES, Bins, merge, percentile_name
 from iopstui.model.metrics.cpus import CpuFrame
 from iopstui.model.metrics.frame import Frame, JobFrame
-from iopstui.model.metrics.paths import DEVICE as PROBED
-from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import KINDS, ProbeInterval
 from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.model.rates import CpuLoad

@@ -25,15 +25,14 @@ from iopstui.features.fleet.hosts.free_space import find_marks, measure_space_ne
 from iopstui.features.fleet.hosts.host_disks import describe_disks
 from iopstui.features.fleet.hosts.host_tunables import tunables_object
 from iopstui.features.fleet.merging.encoded_frame import encode_frame
-from iopstui.features.fleet.merging.histogram_text import to_wire
-from iopstui.features.fleet.merging.sums import MalformedRow, frame_sums
+from iopstui.features.fleet.merging.sums import MalformedRow, frame_sums, to_wire
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.private import private_directory, remove, write_text
-from iopstui.linux.roots import Roots
 from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.experiment.run_request import RunRequest
-from iopstui.model.metrics.paths import DEVICE
+from iopstui.model.figures.figure import DEVICE
 from iopstui.model.metrics.probe import KINDS
 from iopstui.output.jsonl import dumps, event_object, session_object
 from iopstui.preflight.targets import choose_targets, choose_watch_target
@@ -42,8 +41,8 @@ from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.safety.signals import StopSignals
 from iopstui.safety.tunables import queued_disks
 from iopstui.session.live import LiveSession
-from iopstui.session.run_order import StartSignal
-from iopstui.session.viewer import NOBODY, Viewer
+from iopstui.session.run_preparation import StartSignal
+from iopstui.session.tick.context import NOBODY, Viewer
 
 Object = dict[str, Any]
 FLUSH_WITHIN_S = 2.0

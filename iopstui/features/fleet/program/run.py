@@ -45,16 +45,19 @@ from iopstui.features.fleet.merging.figures import (
 )
 from iopstui.features.fleet.merging.merger import MergedInterval
 from iopstui.features.fleet.program.agent_orders import AgentOrders
-from iopstui.features.fleet.program.record_file import LABEL
-from iopstui.features.fleet.program.run_planner import FleetRecorder, FleetRunPlanner
-from iopstui.features.fleet.program.run_reporter import RunPrinter
+from iopstui.features.fleet.program.run_planner import (
+    LABEL,
+    FleetRecorder,
+    FleetRunPlanner,
+    RunPrinter,
+)
 from iopstui.features.fleet.session import PlannedRun, state_for_exit_code
 from iopstui.format import print_line
 from iopstui.model.experiment.expectation import parse_tolerance
 from iopstui.model.experiment.host_sweep import HostPlan, SweptPoint, check_host_axes
 from iopstui.model.experiment.plan import PlannedPoint, parse_axis
+from iopstui.model.figures.figure import DEVICE
 from iopstui.model.fio.jobfile import parse_override
-from iopstui.model.metrics.paths import DEVICE
 from iopstui.output.experiment.sinks import ReportedExperiment, experiment_sink
 from iopstui.safety.signals import StopSignals
 

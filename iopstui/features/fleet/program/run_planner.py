@@ -1,45 +1,244 @@
-"""Plan each run of many hosts from the command line and the changes made on the screen."""
+"""The runs of many hosts: plan each, print it, record it, and judge it."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
 from iopstui.cli.terminal import print_message
-from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, IopstuiError
-from iopstui.features.fleet.fleet import Fleet, FleetCallbacks, FleetOptions
-from iopstui.features.fleet.fleet_events import FleetRunStarted
+from iopstui.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_JOB_FAILED,
+    EXIT_OK,
+    EXIT_VERDICT,
+    IopstuiError,
+    UsageError,
+    note_incomplete,
+)
+from iopstui.features.fleet.findings import FleetAnswers
+from iopstui.features.fleet.fleet import Fleet, FleetCallbacks, FleetOptions, start_spread_ms
+from iopstui.features.fleet.fleet_events import FLEET, FLEET_OVER, FleetRunStarted
 from iopstui.features.fleet.fleet_state import FAILED
 from iopstui.features.fleet.host_sweep import RunVerdict, host_point
 from iopstui.features.fleet.hosts.host_tunables import HostTunables
 from iopstui.features.fleet.hosts.nodes import Node
-from iopstui.features.fleet.merging.figures import FleetExpectation
-from iopstui.features.fleet.merging.merger import Merger, certify_merge
-from iopstui.features.fleet.output.wording import judge_expectations, totals_text
+from iopstui.features.fleet.merging.figures import AbortCondition, FleetExpectation
+from iopstui.features.fleet.merging.merger import MergedInterval, Merger, certify_merge
+from iopstui.features.fleet.output.sinks import (
+    TotalsSink,
+    executed_text,
+    judge_expectations,
+    totals_sink,
+    totals_text,
+)
 from iopstui.features.fleet.program.agent_orders import AgentOrders, launch_command, new_record_path
-from iopstui.features.fleet.program.record_file import (
-    RecordFile,
-    run_over_object,
-    run_started_object,
-)
-from iopstui.features.fleet.program.run_reporter import (
-    RunLimits,
-    run_verdict,
-    start_spread_text,
-)
 from iopstui.features.fleet.session import (
     PlannedRun,
     failed_hosts,
     failure_text,
     state_for_exit_code,
 )
+from iopstui.format import print_line
 from iopstui.model.experiment.host_sweep import HostPoint, SweptPoint
-from iopstui.session.tick.outcomes import outcome_event_text
+from iopstui.model.experiment.verdict import Check, Verdict
+from iopstui.model.metrics.load_series import LoadSeries
+from iopstui.output.jsonl import dumps
+from iopstui.session.tick.outcomes import NEVER_STEADY, SteadyStop, outcome_event_text
+from iopstui.text import printable
+
+LABEL = "fleet"
+
+
+def run_started_object(event: FleetRunStarted, interval_s: float) -> dict[str, Any]:
+    """The line that begins a run in a recording; for a point of a sweep it has the whole sweep."""
+    point = event.point
+    sweep: dict[str, Any] = {}
+    if point is not None:
+        plan = point.plan
+        sweep = {
+            "axes": {axis.name: list(axis.values) for axis in plan.axes},
+            "repeats": plan.repeats, "measure_s": plan.measure, "point": point.step.index,
+        }  # fmt: skip
+    return {
+        "event": FLEET, "host": LABEL, "wall_ms": event.wall_s * 1000, "run": event.number,
+        "job": event.job, "watching": event.watching, "interval_s": interval_s,
+        "hosts": list(event.hosts), **sweep,
+    }  # fmt: skip
+
+
+def run_over_object(code: int, messages: Sequence[str]) -> dict[str, Any]:
+    """The final line: its exit code and message."""
+    return {
+        "event": FLEET_OVER, "host": LABEL, "wall_ms": time.time() * 1000, "code": code,
+        "how": state_for_exit_code(code), "said": list(messages),
+    }  # fmt: skip
+
+
+class RecordFile:
+    """A new file. UsageError if it cannot be created. If a write fails, ``report`` gets a message
+    once, what was written stays, and the run continues."""
+
+    def __init__(self, path: Path, report: Callable[[str], None]) -> None:
+        self._path = path
+        self._report = report
+        try:
+            self._file: TextIO | None = path.open("x", encoding="ascii")
+        except OSError as error:
+            raise UsageError(f"--record {printable(str(path))}: {error.strerror}.",
+                             "Choose a new file in a directory you can write to.",
+                             ) from error  # fmt: skip
+
+    def write_row(self, row: dict[str, Any]) -> None:
+        """Write a line of JSON, unless it is nested too deeply: that is no row of iopstui."""
+        with contextlib.suppress(RecursionError):
+            self.write(dumps(row) + "\n")
+
+    def write(self, text: str) -> None:
+        """Whole lines."""
+        if self._file is not None:
+            try:
+                self._file.write(text)
+            except OSError as error:
+                self._give_up(error)
+
+    def close(self) -> None:
+        """No more comes."""
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError as error:
+                self._report_failure(error)
+
+    def _give_up(self, error: OSError) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            with contextlib.suppress(OSError):
+                file.close()
+        self._report_failure(error)
+
+    def _report_failure(self, error: OSError) -> None:
+        name = printable(str(self._path))
+        note_incomplete(f"the recording is incomplete: {name}: {error.strerror}")
+        kept = "what was written is kept"
+        with contextlib.suppress(OSError):
+            if not self._path.stat().st_size:
+                # an empty file would block the next run
+                self._path.unlink()
+                kept = "nothing was written"
+        self._report(
+            f"the recording {name} has stopped: {error.strerror}. The run continues, and {kept}"
+        )
+
 
 Object = dict[str, Any]
+
+
+class RunPrinter:
+    """Prints the seconds of a run, its answers, and when fio started; ``kind`` is the format."""
+
+    def __init__(self, kind: str, planned: PlannedRun, out: TextIO, err: TextIO) -> None:
+        self._kind, self._out, self._err = kind, out, err
+        self._sink: TotalsSink | None = None
+        self._first: int | None = None
+        started = planned.start_event
+        self._answers = FleetAnswers(planned.merger, started.hosts, started.watching)
+
+    def sink(self) -> TotalsSink:
+        """The output, made with the first second: if no run starts, nothing is printed."""
+        if self._sink is None:
+            self._sink = totals_sink(self._kind, self._out, self._err, LABEL)
+        return self._sink
+
+    def second(self, second: MergedInterval) -> None:
+        """Print a second, and the answer if it has changed."""
+        self.sink().second(second)
+        if self._first is None:
+            self._first = second.number
+        answer = self._answers.second(second)
+        if answer is not None:
+            self.sink().answer((second.number - self._first) * second.interval_s, answer)
+
+    def row(self, name: str, row: Object) -> None:
+        """Take a host's line."""
+        self._answers.note_row(name, row)
+        if row["event"] == "executed" and self._kind == "jsonl":
+            self.sink()
+            with contextlib.suppress(RecursionError):
+                print_line(dumps({**row, "host": name}), self._out)
+
+
+class RunLimits:
+    """When a run ends before its job does: --abort, --for and --until-steady."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._length_s = arguments.length
+        self._aborts = [AbortCondition(text) for text in arguments.abort]
+        self._deadline: float | None = None
+        self.aborted = False
+        self.length_reached = False
+        self.until_steady: float | None = arguments.until_steady
+        self._series = LoadSeries()
+        self._steady = SteadyStop(self.until_steady or 0.0)
+
+    def stop_reason(self, second: MergedInterval) -> str:
+        """Why the run ends with this second; "" if it goes on."""
+        for abort in self._aborts:
+            if abort.feed(second):
+                self.aborted = True
+                return f"--abort {abort.text}"
+        if self.until_steady and (reason := self._steady_reason(second)):
+            return reason
+        if self._length_s is None:
+            return ""
+        self._deadline = self._deadline or time.monotonic() + self._length_s
+        self.length_reached = time.monotonic() >= self._deadline
+        return "the time is over" if self.length_reached else ""
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the run was ended because its total is steady."""
+        return self._steady.steadiness is not None
+
+    def _steady_reason(self, second: MergedInterval) -> str:
+        """Why the run can end with this second; "" if it goes on. Hosts missing in a second are
+        assumed to be as fast as the others."""
+        total = second.sums.total
+        if total is None or not second.counted:
+            return ""
+        iops = total.iops * second.expected / second.counted
+        self._series.add_interval(second.interval_s, iops * second.interval_s)
+        return self._steady.check(self._series)
+
+
+def start_spread_text(fleet: Fleet) -> str:
+    """Difference between the hosts' start times in words; "" for fewer than two."""
+    start_spread = start_spread_ms(fleet.members)
+    began = sum(member.executed_ns is not None for member in fleet.members.values())
+    hosts = len(fleet.members)
+    if start_spread is None or began < 2:
+        return ""
+    subject = "all hosts" if began == hosts else f"{began} of {hosts} hosts"
+    return executed_text(*start_spread, subject)
+
+
+def run_verdict(fleet: Fleet, run: RunLimits, met: bool) -> Verdict:
+    """The verdict on a finished run."""
+    if run.length_reached:
+        return Verdict()
+    if fleet.stop_reason and not run.aborted and not run.is_steady:
+        lost = sum(member.is_lost for member in fleet.members.values())
+        return Verdict(interrupted=not lost, failed=lost)
+    failed = sum(bool(member.error) for member in fleet.members.values()) or int(run.aborted)
+    is_steady = not run.until_steady or run.is_steady
+    if not failed and not is_steady:
+        print_message(NEVER_STEADY)
+    return Verdict((Check("--expect", met), Check("steady state", is_steady)), failed=failed)
 
 
 class FleetRecorder:

@@ -12,9 +12,12 @@ from iopstui.features.fleet.hosts.nodes import Node
 from iopstui.features.fleet.merging.figures import FleetExpectation
 from iopstui.features.fleet.output.labelled_rows import file_rows
 from iopstui.features.fleet.program.agent_orders import AgentOrders
-from iopstui.features.fleet.program.record_file import LABEL
-from iopstui.features.fleet.program.run_planner import FleetRecorder, FleetRunPlanner
-from iopstui.features.fleet.program.run_reporter import RunLimits
+from iopstui.features.fleet.program.run_planner import (
+    LABEL,
+    FleetRecorder,
+    FleetRunPlanner,
+    RunLimits,
+)
 from iopstui.features.fleet.replay import FleetReplay
 from iopstui.features.fleet.session import FleetSession
 from iopstui.fio.library import shipped_jobs

@@ -1,4 +1,4 @@
-"""A report of many hosts: a page with charts, Markdown, JSON or a table (rows.py) of their JSON
+"""A report of many hosts: a page with charts, Markdown, JSON or a table (data.py) of their JSON
 lines.
 """
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from iopstui import __version__
 from iopstui import format as units
 from iopstui.events import AnswerGiven, ExpectationChecked
-from iopstui.features.fleet.answer import worst_of_hosts
+from iopstui.features.fleet.findings import worst_of_hosts
 from iopstui.features.fleet.merging.sums import Object
-from iopstui.features.fleet.output.wording import (
+from iopstui.features.fleet.output.sinks import (
     LEAST_SHARED,
     direction_cells,
     direction_columns,
@@ -31,7 +31,7 @@ from iopstui.features.fleet.report.data import (
     load_fleet_report,
 )
 from iopstui.model.answer.answer import CRITICAL, GOOD, NOTHING, UNKNOWN, WARNING, Answer
-from iopstui.model.metrics.paths import DEVICE
+from iopstui.model.figures.figure import DEVICE
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sizes import MIB
 from iopstui.output.jsonl import clean

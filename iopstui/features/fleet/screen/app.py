@@ -11,16 +11,15 @@ from iopstui.features.fleet.controller import FleetController, FleetExperiments
 from iopstui.features.fleet.fleet_events import FleetRuns
 from iopstui.features.fleet.host_sweep import job_seconds
 from iopstui.features.fleet.replay import FleetReplay
-from iopstui.features.fleet.screen.dashboard import FleetDashboard
+from iopstui.features.fleet.screen.dashboard import FleetDashboard, HostsSource
 from iopstui.features.fleet.screen.keys import HELP, NOT_IN_FLEET, FleetKeys, FleetReportKeys
-from iopstui.features.fleet.screen.source import HostsSource
 from iopstui.fio.library import ShippedJob
 from iopstui.model.experiment.plan import Plan
 from iopstui.text import printable
 from iopstui.ui.actions import Actions, Part, bindings, bindings_of_screen
 from iopstui.ui.app import IopstuiApp, run_to_end
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
-from iopstui.ui.core.messages import Controller
+from iopstui.ui.core.key import Controller
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.experiment.screen import full_text
@@ -28,8 +27,7 @@ from iopstui.ui.keys import REPLAY_ONLY
 from iopstui.ui.parts.experiment import ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
-from iopstui.ui.parts.leave import LeaveKeys
-from iopstui.ui.parts.panel import PanelKeys
+from iopstui.ui.parts.panel import LeaveKeys, PanelKeys
 from iopstui.ui.parts.record import PictureKeys
 from iopstui.ui.parts.replay import REPLACED_ACTIONS, ReplayKeys
 from iopstui.ui.parts.view import ViewKeys

@@ -14,8 +14,7 @@ from iopstui.ui.parts.record import REPORT_TITLE, REPORTS, RecordKeys
 from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
-    from iopstui.features.fleet.screen.dashboard import FleetDashboard
-    from iopstui.features.fleet.screen.source import HostsSource
+    from iopstui.features.fleet.screen.dashboard import FleetDashboard, HostsSource
 
 
 HELP = "Keys of the fleet screen (iopstui fleet HOSTS)"

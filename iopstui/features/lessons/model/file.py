@@ -13,10 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NoReturn
 
 from iopstui.errors import UsageError
-from iopstui.features.lessons.model.figures import FACT_NAMESPACES, FACTS, FIO, RUN
 from iopstui.features.lessons.model.formula import (
     CONSTANTS,
+    FACT_NAMESPACES,
+    FACTS,
+    FIO,
     FUNCTIONS,
+    RUN,
     Formula,
     FormulaError,
     parse_formula,
@@ -35,14 +38,12 @@ from iopstui.features.lessons.model.pages import (
     FiguresPage,
     Lesson,
     Page,
+    Paragraph,
     QuestionPage,
     ReportPage,
     RunPage,
-    TextPage,
-)
-from iopstui.features.lessons.model.text import (
-    Paragraph,
     Template,
+    TextPage,
     parse_paragraphs,
     parse_template,
 )

@@ -1,4 +1,4 @@
-"""Collect facts about a lesson's target before any run (FACTS in model/figures.py)."""
+"""Collect facts about a lesson's target before any run (FACTS in model/formula.py)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.features.lessons.model.figures import Figures
-from iopstui.features.lessons.model.formula import Value
-from iopstui.linux.devices.nvme_generic import generic_of
+from iopstui.features.lessons.model.formula import Figures, Value
+from iopstui.linux.devices.aliases import generic_of
+from iopstui.linux.kernel_files import Roots, read_text
 from iopstui.linux.machine.topology import online_cpus
-from iopstui.linux.process.affinity import initial_cpus
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_text
+from iopstui.linux.own_threads import initial_cpus
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice, parse_version
 from iopstui.model.block.target import Target

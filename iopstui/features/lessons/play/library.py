@@ -15,7 +15,7 @@ from iopstui.features.lessons.model.pages import Lesson
 from iopstui.features.lessons.play.facts import TargetFacts, read_target_facts
 from iopstui.features.lessons.play.player import LessonRun
 from iopstui.fio.library import shipped_directory
-from iopstui.linux.roots import Roots
+from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 

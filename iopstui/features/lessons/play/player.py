@@ -1,37 +1,239 @@
-"""Play a lesson: its current page, answers and measurements.
+"""Play a lesson: its current page, its texts, its runs, answers and measurements.
 
 It draws nothing and runs nothing itself. The caller shows ``page()``; on a run's page it passes
 ``request()`` to a session, and the session's events to ``feed``; then it calls ``advance()``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 from iopstui.errors import UsageError
 from iopstui.events import Event, FrameReady, StepFinished, StepStarted
-from iopstui.features.lessons.model.figures import requested_figures, run_figures
+from iopstui.features.lessons.model.formula import requested_figures, run_figures, unit_of
 from iopstui.features.lessons.model.pages import (
     ASK,
     RUN_STEP,
     AnswerPage,
+    FiguresPage,
     Lesson,
     Page,
     QuestionPage,
+    ReportPage,
     RunPage,
+    VisibleParagraph,
 )
-from iopstui.features.lessons.model.text import VisibleParagraph
+from iopstui.features.lessons.model.report import report_parts
 from iopstui.features.lessons.play.facts import TargetFacts
-from iopstui.features.lessons.play.jobs import LessonJobs
-from iopstui.features.lessons.play.lesson_state import LessonState
-from iopstui.features.lessons.play.page import DONE, FAILED, READY, RUNNING, SKIPPED, ShownPage
-from iopstui.features.lessons.play.texts import LessonTexts, figures_of_page
+from iopstui.features.lessons.play.lesson_state import (
+    DONE,
+    FAILED,
+    READY,
+    RUNNING,
+    SKIPPED,
+    Block,
+    LessonState,
+    ShownPage,
+    disturbed_text,
+    figures_table,
+)
 from iopstui.fio.job_shape import shape_of
-from iopstui.linux.sysattr import parse_cpu_list
+from iopstui.fio.job_text import describe_job, read_job
+from iopstui.fio.library import find_job
+from iopstui.linux.kernel_files import parse_cpu_list
+from iopstui.linux.process.private import private_directory, remove, write
+from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
+from iopstui.model.block.tunable import (
+    RESET_BY_SCHEDULER,
+    TunableRequest,
+    restore_rank,
+    with_side_effects,
+)
 from iopstui.model.experiment.disturbance import DisturbanceMeter
-from iopstui.model.experiment.point import PointMeter
+from iopstui.model.experiment.point import PointMeter, run_length_s
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio import jobfile
+from iopstui.model.sizes import size_bytes
+from iopstui.preflight.staging import LentScratch, SharedScratch
+
+# small enough to be laid out in seconds, large enough that random 4k blocks hardly repeat
+SCRATCH_BYTES = 256 << 20
+
+
+class LessonJobs:
+    """Jobs on ``target``; ``size`` and ``destroy_data`` are those of the command line."""
+
+    def __init__(
+        self, state: LessonState, target: Target, size: str | None, destroy_data: Sequence[str]
+    ) -> None:
+        self._state = state
+        self._target = target
+        self._size = size
+        self._destroy_data = tuple(destroy_data)
+        self._scratch: SharedScratch | None = None
+        self._private: Path | None = None
+
+    def request(self, run: RunPage, interval_s: float) -> RunRequest:
+        """Request for a session that samples every ``interval_s``. Raises UsageError."""
+        length_ms = round(1000 * run_length_s(run.settle, run.seconds, interval_s))
+        overrides = dict(self.fill_values(run.options))
+        overrides |= {"runtime": f"{length_ms}ms", "time_based": "1"}
+        knobs = tuple(TunableRequest(*knob) for knob in self._run_knobs(run))
+        return RunRequest(
+            self._job_file(run), overrides, self._size, self._destroy_data, run.bind, knobs
+        )
+
+    def job_text(self, run: RunPage) -> str:
+        """The text of a run's job file, with its options. Raises UsageError if there is no such
+        job."""
+        text = run.fio + "\n" if run.fio is not None else read_job(self._job_path(run))
+        return jobfile.with_overrides(text, dict(self.fill_values(run.options)))
+
+    def fill_values(self, pairs: Sequence[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
+        """The names and values of options or tunables. Raises UsageError for a value that is not
+        known here."""
+        for name, template in pairs:
+            value = template.fill(self._state.lookup, lambda _: "0")
+            if value is None:
+                unknown = ", ".join(
+                    n for n in sorted(template.names) if self._state.lookup(n) is None
+                )
+                raise UsageError(f"Cannot set {name}: {unknown} is unknown here.")
+            yield name, value
+
+    def original_knobs(self) -> tuple[tuple[str, str], ...]:
+        """The values that the tunables of this lesson had when it began, in the order in which they
+        must be restored. ``LiveSession.set_tunable`` needs them if the session goes on."""
+        names = with_side_effects(name for run in self._state.lesson.runs for name, _ in run.knobs)
+        knobs = self._state.target_facts.knobs
+        return tuple(
+            (name, knobs[name]) for name in sorted(names, key=restore_rank) if name in knobs
+        )
+
+    def close(self) -> None:
+        if self._scratch is not None:
+            self._scratch.close()
+            self._scratch = None
+        if self._private is not None:
+            remove(self._private)
+            self._private = None
+
+    def _job_path(self, run: RunPage) -> Path:
+        if "/" in run.job and not run.job.startswith("/"):
+            return find_job(str(Path(self._state.lesson.path).parent / run.job))
+        return find_job(run.job)
+
+    def _job_file(self, run: RunPage) -> str:
+        """The path of a job; a job inside the lesson file is written to a file first."""
+        if run.fio is None:
+            return str(self._job_path(run)) if "/" in run.job else run.job
+        if self._private is None:
+            self._private = private_directory()
+        return str(write(self._private, f"{run.name}.fio", f"{run.fio}\n".encode()))
+
+    def lent(self) -> LentScratch | None:
+        """The scratch directory that all runs share, so that its files are laid out once."""
+        if self._target.kind != kinds.DIRECTORY:
+            return None
+        if self._scratch is None:
+            self._scratch = SharedScratch([Path(place.path) for place in self._target.places])
+        most = size_bytes(self._state.lesson.size or "") or SCRATCH_BYTES
+        return LentScratch(self._scratch.scratch, most)
+
+    def _run_knobs(self, run: RunPage) -> Iterator[tuple[str, str]]:
+        """The tunables for a run: those it sets, and for those that only other runs set, the
+        original values."""
+        run_values = dict(self.fill_values(run.knobs))
+        values = {**dict(self.original_knobs()), **run_values}
+        if "scheduler" in run_values:
+            # the kernel resets some tunables when the scheduler changes; that is part of the change
+            for name in RESET_BY_SCHEDULER:
+                if name not in run_values:
+                    values.pop(name, None)
+        for name in sorted(values, key=restore_rank):
+            yield name, values[name]
+
+
+def figures_of_page(step: Page) -> set[str]:
+    """The figures that a page shows or judges."""
+    names = {name for text in step.paragraphs for name in text.names}
+    if isinstance(step, FiguresPage):
+        names |= {f"{run}.{figure}" for run in step.runs for figure in step.figures}
+    if isinstance(step, RunPage):
+        names.add(f"{step.name}.iops")
+    return names
+
+
+class LessonTexts:
+    """Texts of the pages of one lesson."""
+
+    def __init__(self, state: LessonState, jobs: LessonJobs) -> None:
+        self._state = state
+        self._jobs = jobs
+
+    def blocks(self, step: Page) -> list[Block]:
+        """The content of a page; empty if all of it depends on unknown figures."""
+        blocks: list[Block] = []
+        if isinstance(step, AnswerPage):
+            verdicts = [self._state.verdict(name) for name in step.answers]
+            blocks += [
+                VisibleParagraph(verdict.text) for verdict in verdicts if verdict is not None
+            ]
+        if isinstance(step, FiguresPage):
+            runs = [run for run in step.runs if run in self._state.points]
+            if not runs:
+                return []
+            blocks.append(figures_table(step, runs, self._state.lookup))
+        if isinstance(step, AnswerPage):
+            blocks += self._state.conclusions(step.paragraphs)
+        else:
+            blocks += self._state.texts(step.paragraphs)
+        blocks += self._disturbed_note(step)
+        if isinstance(step, RunPage):
+            blocks += self._describe_run(step)
+        if isinstance(step, ReportPage):
+            blocks += self._report(step)
+        return blocks
+
+    def _disturbed_note(self, step: Page) -> list[VisibleParagraph]:
+        """Say that runs of the page were disturbed, unless a verdict has said so."""
+        if any(self._state.verdict(name) for name in getattr(step, "answers", ())):
+            return []
+        text = disturbed_text(self._state.disturbances(figures_of_page(step)))
+        return [VisibleParagraph(text[0].upper() + text[1:])] if text else []
+
+    def choices(self, question: QuestionPage) -> Iterator[tuple[str, str]]:
+        """Letter and text of each answer."""
+        for choice in question.choices:
+            yield choice.letter, choice.text.fill(self._state.lookup, unit_of) or ""
+
+    def _describe_run(self, run: RunPage) -> list[VisibleParagraph]:
+        if run.name in self._state.failed:
+            return [VisibleParagraph(f"This run failed: {self._state.failed[run.name]}")]
+        try:
+            knobs = [f"{name}={value}" for name, value in self._jobs.fill_values(run.knobs)]
+            description = describe_job(self._jobs.job_text(run))
+        except UsageError as error:
+            return [VisibleParagraph(error.message)]
+        lines = [description, f"{run.settle:g} s to settle, {run.seconds:g} s measured"]
+        set_ = [f"{name}={value}" for name, value in self._jobs.fill_values(run.options)]
+        for label, parts in (("fio options: ", set_), ("tunables: ", knobs)):
+            if parts:
+                lines.append(label + ", ".join(parts))
+        return [VisibleParagraph("\n".join(lines), kept=True)]
+
+    def _report(self, step: ReportPage) -> list[VisibleParagraph]:
+        document = self._state.documents.get(step.run)
+        if not document:
+            return []
+        explained = dict(step.parts)
+        texts: list[VisibleParagraph] = []
+        for part, lines in report_parts(document):
+            texts.append(VisibleParagraph("\n".join(lines), kept=True))
+            texts += self._state.texts(explained.get(part, ()))
+        return texts
 
 
 class LessonRun(LessonState):

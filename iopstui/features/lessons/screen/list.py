@@ -19,7 +19,7 @@ from iopstui.text import printable
 from iopstui.ui.core.key import Key
 from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint
 from iopstui.ui.dialogs.questions import Picker
-from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
+from iopstui.ui.dialogs.text import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.rows import fit
 from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
 

@@ -21,9 +21,8 @@ from textual.widgets import Markdown, Static
 
 from iopstui import format as f
 from iopstui.features.lessons.model.pages import ASK, RUN_STEP
-from iopstui.features.lessons.play.page import READY, SKIPPED, AnswerVerdict, ShownPage
-from iopstui.features.lessons.screen.rows import end_page, pane_name
-from iopstui.features.lessons.screen.state import END, LessonProgress
+from iopstui.features.lessons.play.lesson_state import READY, SKIPPED, AnswerVerdict, ShownPage
+from iopstui.features.lessons.screen.rows import END, LessonProgress, end_page, pane_name
 from iopstui.tables import Table
 from iopstui.text import printable
 from iopstui.ui.core.modal import SCROLL_KEYS, Hint, KeyLine

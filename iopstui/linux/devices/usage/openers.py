@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import decode, list_names, read_bytes, read_flag, read_text
+from iopstui.linux.kernel_files import Roots, decode, list_names, read_bytes, read_flag, read_text
 from iopstui.text import printable
 
 OPEN, MAPPED = "has it open for writing", "has it mapped for writing"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui import format as units
-from iopstui.model.cgroups.names import ROOT
-from iopstui.model.cgroups.rates import GroupRates, limits_reached
+from iopstui.model.cgroups import ROOT, GroupRates, limits_reached
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.advice import advise
 from iopstui.model.findings.evidence import Evidence, recent_frames

@@ -35,8 +35,8 @@ from iopstui.model.findings.figures import (
 )
 from iopstui.model.findings.finding import Finding, device_names_text
 from iopstui.model.fio.jobfile import PASSTHROUGH
-from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import APART, SUBMITTED
+from iopstui.model.rates import fmean
 from iopstui.model.samples import READ, WRITE
 from iopstui.model.sizes import size_text
 

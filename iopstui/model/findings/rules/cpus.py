@@ -24,10 +24,10 @@ from iopstui.model.findings.evidence import (
 )
 from iopstui.model.findings.figures import device_figures
 from iopstui.model.findings.finding import Finding, cpus_text, device_names_text
-from iopstui.model.means import fmean
 from iopstui.model.metrics.cpus import steal_of
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.request_path import crossing_share
+from iopstui.model.rates import fmean
 
 SHARE_ON_ONE_CPU = 0.8
 MANY_COMPLETIONS_PER_S = 100.0

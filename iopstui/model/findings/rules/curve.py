@@ -26,13 +26,13 @@ from iopstui.model.findings.figures import (
     ios_in_flight,
     is_about_equal,
     is_latency_from_depth,
+    mean_waits,
 )
 from iopstui.model.findings.finding import Finding
 from iopstui.model.findings.limits import limit_reached
-from iopstui.model.findings.wait_figures import mean_waits
-from iopstui.model.means import fmean, pstdev
 from iopstui.model.metrics.aws import LIMITS, most_exceeded
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import fmean, pstdev
 from iopstui.model.sizes import size_text
 
 FLAT_DEVIATION = 0.06

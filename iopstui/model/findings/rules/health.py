@@ -16,11 +16,10 @@ from iopstui.model.findings.evidence import (
     recent_frames,
 )
 from iopstui.model.findings.figures import device_figures
-from iopstui.model.findings.finding import Finding
-from iopstui.model.findings.headlines import DEGRADED
+from iopstui.model.findings.finding import DEGRADED, Finding
 from iopstui.model.findings.siblings import WINDOW_S, OddDisk
-from iopstui.model.means import fmean
 from iopstui.model.metrics.nvme import diag_texts
+from iopstui.model.rates import fmean
 
 # percent of the time in which some task waits for memory
 MEMORY_WAIT_PERCENT = 10.0

@@ -35,13 +35,13 @@ from iopstui.model.findings.figures import (
     fio_iops,
     fio_latency_ns,
     flush_await_ms,
+    mean_waits,
 )
 from iopstui.model.findings.finding import Finding, device_names_text
 from iopstui.model.findings.rules.counts import FIND_PROGRAM
-from iopstui.model.findings.wait_figures import mean_waits
-from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.waits import SENT_SHARE
+from iopstui.model.rates import fmean
 from iopstui.model.sizes import size_text
 
 FULL_QUEUE_SHARE = 0.9

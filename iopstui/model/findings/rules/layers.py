@@ -22,13 +22,12 @@ from iopstui.model.findings.evidence import (
     recent_frames,
     recent_job_frames,
 )
-from iopstui.model.findings.figures import always_writes, device_figures
+from iopstui.model.findings.figures import always_writes, device_figures, devices_below, frame_waits
 from iopstui.model.findings.finding import Finding, device_names_text
 from iopstui.model.findings.limits import room_below
-from iopstui.model.findings.wait_figures import devices_below, frame_waits
-from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.waits import PARITY_RAID
+from iopstui.model.rates import fmean
 from iopstui.model.sizes import size_text
 
 FEW_IOPS = 10.0

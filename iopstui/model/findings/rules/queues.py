@@ -21,7 +21,16 @@ from iopstui.model.findings.evidence import (
     newest_frames_while,
     recent_job_frames,
 )
-from iopstui.model.findings.figures import device_figures, fio_iops, ios_in_flight
+from iopstui.model.findings.figures import (
+    device_figures,
+    devices_above,
+    fio_iops,
+    frame_waits,
+    ios_above,
+    ios_in_flight,
+    layers_down_from,
+    mean_waits,
+)
 from iopstui.model.findings.finding import Finding, device_names_text
 from iopstui.model.findings.limits import (
     ReachedLimit,
@@ -31,16 +40,9 @@ from iopstui.model.findings.limits import (
     reached_tags,
 )
 from iopstui.model.findings.rules.waits import other_program
-from iopstui.model.findings.wait_figures import (
-    devices_above,
-    frame_waits,
-    ios_above,
-    layers_down_from,
-    mean_waits,
-)
-from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.waits import Waits
+from iopstui.model.rates import fmean
 
 HALF_FULL, NEARLY_FULL = 0.6, 0.85
 """Share of the tags that a job can reach."""

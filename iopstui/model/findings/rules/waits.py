@@ -36,14 +36,14 @@ from iopstui.model.findings.evidence import (
     newest_frames_while,
     recent_job_frames,
 )
+from iopstui.model.findings.figures import devices_below, frame_waits
 from iopstui.model.findings.finding import Finding, cpus_text, device_names_text
 from iopstui.model.findings.limits import no_limit_binds
 from iopstui.model.findings.rules.counts import FIND_PROGRAM
 from iopstui.model.findings.rules.job import fewer_jobs
-from iopstui.model.findings.wait_figures import devices_below, frame_waits
-from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import FINAL, RAMP, Frame
 from iopstui.model.metrics.waits import CACHED, PARITY_RAID
+from iopstui.model.rates import fmean
 
 # of all I/Os in flight, and percent of the time for each job
 CPU_WAIT_SHARE = 0.15

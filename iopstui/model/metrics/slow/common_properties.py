@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from math import ceil, comb
 
 from iopstui import format as units
-from iopstui.model.means import median
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.slow.slow_requests import (
     EVENT_NS,
@@ -29,6 +28,7 @@ from iopstui.model.metrics.slow.slow_requests import (
     slowest,
     stages_text,
 )
+from iopstui.model.rates import median
 from iopstui.model.samples import Exemplar
 
 MAX_FALSE_SHARE = 0.01

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from iopstui import format as f
-from iopstui.model.cgroups.names import CONTAINER_ROOT
-from iopstui.model.cgroups.rates import USE, GroupRates, limits_reached
+from iopstui.model.cgroups import CONTAINER_ROOT, USE, GroupRates, limits_reached
 from iopstui.model.histogram import Bins, merge, percentiles
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.tables import DOWN, UP, Column

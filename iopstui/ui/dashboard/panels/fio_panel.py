@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iopstui import format as f
-from iopstui.model.figures.latency import HIGHEST, RANKS
+from iopstui.model.figures.figure import HIGHEST, RANKS
 from iopstui.model.fio.interval import BW, IOPS, FioInterval
 from iopstui.model.metrics import frame as flags
 from iopstui.tables import Column

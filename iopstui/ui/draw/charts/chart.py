@@ -11,10 +11,10 @@ from rich.style import Style
 from iopstui.format import clock, latency, number
 from iopstui.model.metrics.history import History
 from iopstui.ui.draw import frame
+from iopstui.ui.draw.canvas import Lines
 from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.charts.axis_rows import OptionStep, mark_label_rows, option_row
 from iopstui.ui.draw.layout import NO_BOX, Box
-from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Piece, Row, capital, rule
 from iopstui.ui.draw.style import BOLD, DIM, MARK, Charset
 

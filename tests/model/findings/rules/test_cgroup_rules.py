@@ -9,7 +9,7 @@ from disks import disk_of
 from watch_frames import frame
 
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.cgroups.rates import DiskUse, GroupRates
+from iopstui.model.cgroups import DiskUse, GroupRates
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.evidence import Evidence
 from iopstui.model.findings.rules.cgroups import (

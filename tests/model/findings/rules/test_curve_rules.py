@@ -8,7 +8,7 @@ from evidence_frames import device, disk, fio, fired, frame
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.catalog.library import read_catalog
+from iopstui.catalog import read_catalog
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit
 from iopstui.model.findings.evidence import Evidence, JobShape, SteadyRun
@@ -20,8 +20,8 @@ from iopstui.model.findings.rules.curve import (
     step_down_index,
     throughput_limit,
 )
-from iopstui.model.means import fmean, pstdev
 from iopstui.model.metrics.aws import LIMITS, VolumeGrowth
+from iopstui.model.rates import fmean, pstdev
 from iopstui.model.volumes.promised import promised_figures
 
 CATALOG = read_catalog(Path("/nonexistent"))

@@ -15,7 +15,7 @@ from iopstui.model.findings.conditions import (
     Temperature,
 )
 from iopstui.model.findings.evidence import Evidence
-from iopstui.model.findings.headlines import CRITICAL, WARNING, headline_of, severity_of
+from iopstui.model.findings.finding import CRITICAL, WARNING, headline_of, severity_of
 from iopstui.model.findings.rules import health as health_rules
 
 SLOW = Link(8.0, 16.0, 2, 4)

@@ -1,1 +1,0 @@
-"""What programs need of a disk, and whether it gives that."""

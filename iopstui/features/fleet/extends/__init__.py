@@ -1,1 +1,0 @@
-"""What a fleet adds to commands of one machine."""

@@ -1,1 +1,0 @@
-"""What the flight recorder adds to commands of the core."""

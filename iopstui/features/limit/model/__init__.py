@@ -1,1 +1,0 @@
-"""The search for the rate and its statistics, pure."""

@@ -1,1 +1,0 @@
-"""Its commands, one file each."""

@@ -1,1 +1,0 @@
-"""The network below shares and remote disks: TCP connections."""

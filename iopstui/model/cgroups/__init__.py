@@ -1,1 +1,0 @@
-"""Control groups by their I/O: names made from their paths, and rates from their counters."""
