@@ -29,15 +29,22 @@ NOTHING_WAITS = "nothing waits"
 
 
 def quiet_text(s: Situation) -> str:
+    return "; ".join(quiet_parts(s))
+
+
+def quiet_parts(s: Situation) -> tuple[str, str]:
+    """What a disk does, and what waits."""
     if not s.ios_s:
         seconds = sum(rates.seconds for rates in s.seconds)
         if s.now_in_flight:
-            return f"{s.disk}: no I/O completed in {seconds:.0f} s; {s.now_in_flight} in flight"
-        return f"{s.disk} is idle: no I/O for {seconds:.0f} s; {_idle_waits(s)}"
+            return f"{s.disk}: no I/O completed in {seconds:.0f} s", f"{s.now_in_flight} in flight"
+        return f"{s.disk} is idle: no I/O for {seconds:.0f} s", _idle_waits(s)
     busy = "" if s.busy is None else f" at {units.percent(s.busy)} % busy"
     if s.mean_ms is None:
-        return f"{s.disk}{s.layer} does {units.number(s.ios_s)} I/Os/s{busy}; {_nothing_waits(s)}"
-    return f"{s.disk}{s.layer} answers in {_latency(s)}{busy}{usual(s)}; {_nothing_waits(s)}"
+        does = f"does {units.number(s.ios_s)} I/Os/s{busy}"
+    else:
+        does = f"answers in {_latency(s)}{busy}{usual(s)}"
+    return f"{s.disk}{s.layer} {does}", _nothing_waits(s)
 
 
 def _idle_waits(s: Situation) -> str:
@@ -58,17 +65,17 @@ def _idle_waits(s: Situation) -> str:
 def _nothing_waits(s: Situation) -> str:
     waited = s.waited_percent
     if waited is None or waited >= WAITED_PERCENT or s.in_flight >= IN_USE:
-        return _no_queue(s)
+        return no_queue(s)
     # tasks that wait for the log of xfs or the journal of ext4 don't count as waiting for I/O
     blocked = blocked_text(s, "is blocked", "are blocked")
     if blocked:
-        return blocked if s.others_are_idle else _no_queue(s)
+        return blocked if s.others_are_idle else no_queue(s)
     if waited >= SOME_WAIT_PERCENT:
         return f"tasks wait for I/O {waited:.0f} % of the time"
     return _nothing(s)
 
 
-def _no_queue(s: Situation) -> str:
+def no_queue(s: Situation) -> str:
     return f"no queue ({units.number(s.in_flight)} in flight)"
 
 

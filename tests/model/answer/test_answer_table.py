@@ -22,9 +22,10 @@ from iopstui.model.answer.answer import (
     Answer,
 )
 from iopstui.model.answer.evidence import evidence, excluded, not_seen
+from iopstui.model.answer.job_rows import job_finding
 from iopstui.model.answer.judge import Seen, combined_verdict, judge
 from iopstui.model.answer.situation import Situation
-from iopstui.model.answer.table import decide, job_finding
+from iopstui.model.answer.table import decide
 from iopstui.model.answer.use import BlockedTask, DiskUse, DiskUser, LimitUse, RingWaiter, mean_use
 from iopstui.model.answer.who import shares
 from iopstui.model.block.device import BlockDevice, Hctx, QueueLimits
