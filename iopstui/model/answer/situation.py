@@ -424,7 +424,9 @@ class Situation:
         # soon after boot the past may be hardly more than this same load
         up_s = self.use.up_s if self.use is not None else None
         is_same = self.in_flight < SINGLE_DEPTH and up_s is not None and up_s < LONG_UP_S
-        return long >= MOST_SECONDS and (is_same or not self._takes_as_long_alone)
+        return long >= MOST_SECONDS and (
+            is_same or not self._takes_as_long_alone(self.mean_ms or 0.0)
+        )
 
     @property
     def stalled_seconds(self) -> int:
@@ -475,7 +477,9 @@ class Situation:
         least_ms = self.slow_ms
         if in_flight < 2 * DEEP_QUEUE:
             least_ms += max(0.0, in_flight - 1) * self._transfer_ms  # of those before it
-        if in_flight >= VERY_DEEP_QUEUE:
+        if self._takes_as_long_alone(mean_ms) and mean_ms < least_ms:
+            return False
+        if in_flight >= VERY_DEEP_QUEUE and not self._is_parallel:
             least_ms -= (1 - VERY_DEEP_FACTOR) * SLOW_MS[self.kind]
             if self._takes_several_times(mean_ms):
                 least_ms = min(least_ms, QUEUED_MS)
@@ -495,13 +499,19 @@ class Situation:
             return False
         if self.in_flight < SINGLE_DEPTH or (self.mean_ms or 0.0) < QUEUED_MS:
             return False
-        return not self._takes_as_long_alone
+        return not self._takes_as_long_alone(self.mean_ms or 0.0)
 
     @property
-    def _takes_as_long_alone(self) -> bool:
+    def _is_parallel(self) -> bool:
+        """Whether nothing but memory is below, in which each request takes a set time by itself."""
+        lowest = [name for name in self.below if not self.lower.get(name)] or [self.disk]
+        devices = [self.devices.get(name) for name in lowest]
+        return all(device is not None and device.kind == "null_blk" for device in devices)
+
+    def _takes_as_long_alone(self, mean_ms: float) -> bool:
         """Whether one alone is known to take nearly as long."""
         known = [one.ms for one in self.alone if one.is_known]
-        return bool(known) and (self.mean_ms or 0.0) < ALONE_FACTOR * min(known)
+        return bool(known) and mean_ms < ALONE_FACTOR * min(known)
 
     def _takes_several_times(self, mean_ms: float) -> bool:
         return bool(self.alone) and mean_ms >= QUEUE_FACTOR * min(self.alone).ms

@@ -1196,6 +1196,28 @@ def test_a_fast_disk_s_queue_is_known_by_what_a_request_takes_alone(
     assert ("quick" in answer.text) is (rule == "busy")
 
 
+@pytest.mark.parametrize(
+    ("kind", "boot_ms", "rule"),
+    [
+        ("virtio-blk", None, "queue"),
+        ("virtio-blk", 0.3, "queue"),
+        # one alone takes as long: the device does many at a time
+        ("virtio-blk", 1.4, "busy"),
+        # null_blk with a timer: each request takes its set time, whatever else is in flight
+        ("null_blk", None, "unclear"),
+    ],
+)
+def test_requests_that_take_as_long_alone_do_not_wait_for_each_other(
+    kind: str, boot_ms: float | None, rule: str
+) -> None:
+    second = changed(rates(8000, 8000, 0), r_await=1.5, w_await=1.5, aqu_sz=24.0, util=100.0)
+    devices = {"vda": replace(DEVICES["vda"], kind=kind)}
+    boot = {"vda": boot_ms} if boot_ms is not None else {}
+    seen_use = use(write_back=0.0, boot_ms=boot, boot_in_flight=dict.fromkeys(boot, 1.1))
+    seen = Seen(ONE, frames([{"vda": second}] * 5), devices, use=seen_use)
+    assert judge(seen)[0][1].rule == rule
+
+
 def test_a_percentile_of_last_tries_is_none_of_the_requests() -> None:
     bins = LatencyStats.from_bins({400_000: 500})
     for sent_again, is_shown in ((0.0, True), (1.0, True), (20.0, False)):
