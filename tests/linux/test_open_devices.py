@@ -64,6 +64,13 @@ def test_files_on_a_server_are_counted_with_those_on_disks(tmp_path: Path) -> No
     assert names == ({"sdx2", "sdx"}, {"sdx2", "sdx", "(writes elsewhere)"})
 
 
+def test_a_file_on_a_disk_that_is_mounted_below_dev_is_on_that_disk(tmp_path: Path) -> None:
+    roots = process(tmp_path, ("/dev/shm/data/a", 27, BOTH), ("/dev/null", 27, BOTH))
+    seen = OpenDevices(DEVICES, roots)
+    assert seen.sole(7) == ({"sdy"}, {"sdy"})
+    assert [path for _, path in seen.seen] == ["/dev/shm/data/a"]
+
+
 def test_two_partitions_have_their_disk_in_common(tmp_path: Path) -> None:
     roots = process(tmp_path, ("/data/a", 26, READ), ("/etc/b", 25, READ), ("pipe:[1]", 15, BOTH))
     assert OpenDevices(DEVICES, roots).sole(7) == ({"sdx"}, frozenset())

@@ -109,7 +109,9 @@ class OpenDevices:
                 continue
             is_device = path.startswith("/dev/")
             name = self._finder.by_path(path) if is_device else None
-            if path[:1] != "/" or (is_device and name is None):
+            # terminals and /dev/null; deeper ones may be files on a disk mounted below /dev
+            is_none = is_device and (path.count("/") == 2 or path.startswith("/dev/pts/"))
+            if path[:1] != "/" or (name is None and is_none):
                 continue
             info = self._known.get((file, path)) or _file_info(f"{place}/fdinfo/{number}")
             self.seen[file, path] = info
