@@ -77,6 +77,9 @@ BURST_DEPTH = 16.0
 """This many in flight while the disk is busy are short bursts, or it is busy for longer than util
 says: a load in step with the kernel's tick (fio's rate_iops=3000) showed 0.2 % at a mean of 0.5."""
 MIN_IOS_S = 1.0
+IN_TURN, MUCH_PRESSURE = 1.5, 20.0
+"""With fewer in flight, hardly any waits for another one; more I/O pressure (percent of the time)
+must be explained by a disk or a limit."""
 WAITED_PERCENT = 10.0
 """Tasks that wait for this percentage of the time (PSI) wait for something that matters."""
 FEW_IOS = 0.05
@@ -490,6 +493,15 @@ class Situation:
         if in_flight < VERY_DEEP_QUEUE or mean_ms < QUEUED_MS or _rests(rates):
             return False
         return not any(alone.is_known for alone in self.alone)
+
+    @property
+    def may_wait_in_turn(self) -> bool:
+        """Whether tasks wait for this disk much of the time, and perhaps one for another's request:
+        of a few threads that sync, each waits hardly longer than for a request alone."""
+        much = (self.waited_percent or 0.0) >= MUCH_PRESSURE and not self.idle_rings
+        mean_ms, least_ms = self.mean_ms or 0.0, SLOW_MS["flash"] + self._transfer_ms
+        few = self.in_flight >= IN_TURN and mean_ms >= least_ms and self.others_are_idle
+        return much and few and not self._takes_as_long_alone(mean_ms)
 
     @property
     def may_wait_in_bfq(self) -> bool:

@@ -30,6 +30,7 @@ from iopstui.model.answer.situation import (
     HARDLY_USED,
     MEMORY_PERCENT,
     MOST_SECONDS,
+    MUCH_PRESSURE,
     SLOW_IN_FLIGHT,
     VERY_SLOW_FACTOR,
     WAITED_PERCENT,
@@ -53,8 +54,6 @@ from iopstui.model.findings.finding import Finding, severity_of
 SILENT_S = 2.0
 ENDED, ENDED_SECONDS = "ended", 3
 """After this many seconds without I/O, the earlier I/O has ended."""
-MUCH_PRESSURE = 20.0
-"""More I/O pressure than this (percent of the time) must be explained by a disk or a limit."""
 NO_IO_SHARE = 0.1
 """If requests are in flight for less than this share of the time in which tasks wait, the tasks
 wait for something else."""
@@ -270,6 +269,22 @@ def ended(s: Situation) -> Answer | None:
         "flight",
         UNKNOWN if waited else NOTHING, who.replace(" does ", " did "),
         advise("longer", s.disk) if waited else NO_ADVICE,
+    )  # fmt: skip
+
+
+def resync_alone(s: Situation) -> Answer | None:
+    """The kernel checks or rebuilds an array with this disk, and nobody uses either."""
+    if s.syncing is None or s.use is None or s.shares or s.blocked or not s.ios_s:
+        return None
+    read, written, held = s.use.disks.get(s.syncing[0], (0.0, 0.0, HARDLY_USED))
+    if read or written or held >= HARDLY_USED or s.waited_percent is None:
+        return None
+    if s.waited_percent >= words.SOME_WAIT_PERCENT:
+        return None
+    return Answer(
+        s.disk, "resync", GOOD,
+        f"{s.disk}{s.layer} is in use: {words.mean(s)}, {units.size(s.bytes_s)}/s, "
+        f"{words.count(s.in_flight)} in flight; {words.nothing(s)}", NOTHING, words.who(s),
     )  # fmt: skip
 
 
@@ -624,7 +639,7 @@ def busy(s: Situation) -> Answer | None:
     others, end = _more_than_in_flight(s), ""
     if others:
         end = MORE_BLOCKED.format(words.names_text(s.blocked))
-    elif s.may_be_slow and s.may_have_pressure:
+    elif (s.may_be_slow and s.may_have_pressure) or s.may_wait_in_turn:
         end = f"; tasks wait for I/O {s.waited_percent:.0f} % of the time"
     elif s.may_be_slow:
         end = MAY_BE_SLOW
@@ -695,6 +710,7 @@ TABLE: Sequence[Row] = (
     suspended_at_times,
     finding,
     ended,
+    resync_alone,
     limit,
     memory,
     slow_member,

@@ -57,7 +57,7 @@ def _idle_waits(s: Situation) -> str:
     if (waited or 0.0) >= WAITED_PERCENT or ((waited or 0.0) >= SOME_WAIT_PERCENT and not blocked):
         return f"tasks wait for I/O {waited:.0f} % of the time, but it has none"
     if not blocked:
-        return _nothing(s)
+        return nothing(s)
     some = f"tasks wait for I/O {waited:.0f} % of the time" if waited >= SOME_WAIT_PERCENT else ""
     return f"{some or 'no task waits for I/O'}, but {blocked}"
 
@@ -72,14 +72,14 @@ def _nothing_waits(s: Situation) -> str:
         return blocked if s.others_are_idle else no_queue(s)
     if waited >= SOME_WAIT_PERCENT:
         return f"tasks wait for I/O {waited:.0f} % of the time"
-    return _nothing(s)
+    return nothing(s)
 
 
 def no_queue(s: Situation) -> str:
     return f"no queue ({units.number(s.in_flight)} in flight)"
 
 
-def _nothing(s: Situation) -> str:
+def nothing(s: Situation) -> str:
     """Says that nothing waits. Tasks that are blocked without counting as waiting for I/O, as on a
     frozen file system, are seen only if tasks were read."""
     looked = s.use is not None and s.use.with_tasks

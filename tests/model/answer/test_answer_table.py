@@ -937,6 +937,46 @@ def test_a_queue_of_four_requests_is_waited_for_though_none_wait_in_it() -> None
             assert ("takes 4 at once (nr_requests)" in answer.text) is (told != NOTHING)
 
 
+def test_threads_that_sync_and_wait_half_of_the_time_are_not_cleared() -> None:
+    """Eight threads that sync each write, on a disk of 500 IOPS: two in flight."""
+    eight = changed(rates(0, 445, 3.93, kib=5), aqu_sz=2.0, util=94.0)
+    for pressure, held, boot_ms, verdict in (
+        (48.0, 2.0, None, UNKNOWN), (12.0, 2.0, None, NOTHING), (48.0, 2.0, 3.0, NOTHING),
+    ):  # fmt: skip
+        boot = {"vda": boot_ms} if boot_ms else {}
+        tasks = (BlockedTask(2260, "fio", "jbd2_log_wait_commit"),)
+        seen = use(blocked=tasks, disks={"vda": (0.0, 2.3e6, held)}, boot_ms=boot,
+                   boot_in_flight=dict.fromkeys(boot, 1.0))  # fmt: skip
+        answer = first([eight] * 5, seen, pressure)
+        assert (answer.rule, answer.verdict) == ("busy", verdict)
+        assert ("48 % of the time" in answer.text) is (verdict == UNKNOWN)
+    other = use(disks={"vda": (0.0, 2.3e6, 2.0), "vdb": (1e6, 0.0, 4.0)})
+    assert first([eight] * 5, other, 48.0).verdict == NOTHING
+
+
+def test_a_check_of_an_array_that_nobody_uses_is_waited_for_by_nobody() -> None:
+    checked = changed(rates(15, 2, 76, kib=850), aqu_sz=1.4, util=94.0)
+    devices = DEVICES | {"md0": replace(DEVICES["vda"], name="md0", kind="md", slaves=("vda",))}
+    state = Conditions(devices={"md0": DeviceState(array=Array("check", 0, 2))})
+    seconds = frames([{"vda": checked}] * 5, 0.0)
+    reader = DiskUser(965, "fio", read_s=MIB, devices=frozenset({"vda", "md0"}))
+    for array, users, pressure, rule in (
+        (0.0, (), 0.0, "resync"), (5e5, (), 0.0, "slow"), (0.0, (reader,), 0.0, "slow"),
+        (0.0, (), 5.0, "slow"),
+    ):  # fmt: skip
+        disks = {"vda": (1.5e7, 0.0, 1.4), "md0": (array, 0.0, 0.0)}
+        seconds = frames([{"vda": checked}] * 5, pressure)
+        seen = Seen(ONE, seconds, devices, state, use(disks=disks, users=users))
+        answer = judge(seen)[0][1]
+        assert answer.rule == rule
+        assert answer.verdict == (NOTHING if rule == "resync" else WAITS)
+        if rule == "resync":
+            assert answer.sentence == (
+                "● vda is in use: 76.0 ms on average, 14.1 MiB/s, 1.4 in flight; nothing waits "
+                "· check of md0 (md) is under way"
+            )
+
+
 def test_bursts_of_writes_that_somebody_syncs_are_not_cleared() -> None:
     """A program that calls sync again and again: the disk rests 60 % of the time."""
     burst = changed(rates(0, 246, 77, kib=9), aqu_sz=19.0, util=38.0)
