@@ -57,6 +57,9 @@ ENDED, ENDED_SECONDS = "ended", 3
 NO_IO_SHARE = 0.1
 """If requests are in flight for less than this share of the time in which tasks wait, the tasks
 wait for something else."""
+MEMORY_SHARE = 0.5
+"""A task of which only root sees what it waits for waits for memory if tasks do so for at least
+this part of the time in which it is blocked."""
 BUSY = 80.0
 FULL_SHARE = 0.75
 """A queue is full at times if this part of it is in use on average."""
@@ -495,7 +498,7 @@ def _is_beyond_disks(s: Situation) -> bool:
 
 def waits_elsewhere(s: Situation) -> Answer | None:
     """Tasks wait for I/O, but no disk has it and no visible limit holds it."""
-    if s.use is None or (s.use.remote and not _waits_in_block_layer(s)) or not _is_beyond_disks(s):
+    if s.use is None or (s.use.remote and not _blocked_for_disks(s)) or not _is_beyond_disks(s):
         return None
     blocked = words.blocked_text(s)
     if not blocked:
@@ -514,11 +517,6 @@ def _device_on_it(s: Situation) -> Advice:
     device = s.devices.get(s.disk)
     holder = device.holders[0] if device is not None and device.holders else ""
     return advise("upper", holder) if holder and s.ios_s and not s.above else NO_ADVICE
-
-
-def _waits_in_block_layer(s: Situation) -> bool:
-    """Whether a blocked task waits, or may wait, above a disk. Waits for servers don't count."""
-    return any(not task.place or place_kind(task.place, True) == DISK for task in s.blocked)
 
 
 def cpus_full(s: Situation) -> Answer | None:
@@ -666,8 +664,13 @@ def _more_than_in_flight(s: Situation) -> bool:
 
 
 def _blocked_for_disks(s: Situation) -> list[BlockedTask]:
-    """The programs that are blocked in a function for disks, or where that cannot be read."""
-    return [task for task in s.blocked if not task.place or place_kind(task.place, True) == DISK]
+    """The programs that are blocked in a function for disks, or where that cannot be read and the
+    pressure on memory does not explain it. Waits for servers don't count."""
+    return [
+        task for task in s.blocked
+        if (place_kind(task.place, True) == DISK if task.place
+            else (s.memory_percent or 0.0) < MEMORY_SHARE * 100 * task.share)
+    ]  # fmt: skip
 
 
 def quiet(s: Situation) -> Answer:
@@ -678,7 +681,7 @@ def quiet(s: Situation) -> Answer:
     of_disks = s.has_pressure and not s.idle_rings and not (s.use is not None and s.use.remote)
     rest = s.others_are_idle and not _works_below(s)
     stuck = rest and (
-        _more_than_in_flight(s) or (not s.ios_s and (of_disks or _waits_in_block_layer(s)))
+        _more_than_in_flight(s) or (not s.ios_s and (of_disks or bool(_blocked_for_disks(s))))
     )
     does, waits = words.quiet_parts(s)
     text = f"{does}; {waits}"

@@ -59,7 +59,8 @@ def _idle_waits(s: Situation) -> str:
     if not blocked:
         return nothing(s)
     some = f"tasks wait for I/O {waited:.0f} % of the time" if waited >= SOME_WAIT_PERCENT else ""
-    return f"{some or 'no task waits for I/O'}, but {blocked}"
+    memory = f"; tasks wait for memory {s.memory_percent or 0.0:.0f} % of the time"
+    return f"{some or 'no task waits for I/O'}, but {blocked}{memory * s.memory_is_short}"
 
 
 def _nothing_waits(s: Situation) -> str:

@@ -954,6 +954,22 @@ def test_threads_that_sync_and_wait_half_of_the_time_are_not_cleared() -> None:
     assert first([eight] * 5, other, 48.0).verdict == NOTHING
 
 
+@pytest.mark.parametrize(
+    ("place", "memory", "verdict"),
+    [("", 69.0, NOTHING), ("", 0.0, UNKNOWN), ("", 20.0, UNKNOWN),
+     ("submit_bio_wait", 69.0, UNKNOWN), ("mem_cgroup_handle_over_high", 0.0, NOTHING)],
+)  # fmt: skip
+def test_a_task_blocked_for_memory_does_not_wait_for_an_idle_disk(
+    place: str, memory: float, verdict: str
+) -> None:
+    """A cgroup over memory.high, without swap; an ordinary user can't see the place."""
+    seen = use(blocked=(BlockedTask(965, "python", place, share=0.9),), as_root=bool(place))
+    answer = first([IDLE] * 5, seen, 0.0, memory)
+    assert answer.verdict == verdict
+    told = "python (965) is blocked" in answer.text, "for memory 69 % of the time" in answer.text
+    assert told == (True, memory == 69.0)
+
+
 def test_a_check_of_an_array_that_nobody_uses_is_waited_for_by_nobody() -> None:
     checked = changed(rates(15, 2, 76, kib=850), aqu_sz=1.4, util=94.0)
     devices = DEVICES | {"md0": replace(DEVICES["vda"], name="md0", kind="md", slaves=("vda",))}
