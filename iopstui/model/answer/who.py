@@ -17,7 +17,7 @@ from iopstui.model.findings.conditions import Array, Conditions
 from iopstui.model.histogram import merge, percentiles
 from iopstui.model.metrics.probe import ProbeInterval
 
-MAIN_SHARE = 0.5
+MAIN_SHARE, MORE_FACTOR = 0.5, 1.5
 ALL, LITTLE_SHARE = 0.995, 0.005
 READS, WRITES = 0, 1
 MIN_FOR_P50, MIN_FOR_P99 = 10, 100
@@ -197,7 +197,7 @@ def _with_bonus(one: Share) -> float:
 def programs(found: Sequence[Share]) -> list[Share]:
     """Several processes of one program, or in one container, as one: a program may start a new one
     for each file. One that does half of the I/O, with another command than the others, stands
-    alone."""
+    alone, as does one that does much more than the next."""
     by_program: dict[str, list[Share]] = {}
     for one in found:
         by_program.setdefault(one.program, []).append(one)
@@ -213,7 +213,8 @@ def programs(found: Sequence[Share]) -> list[Share]:
 def _stands_alone(ones: Sequence[Share]) -> bool:
     first, *others = ones
     commands = {one.name.rpartition(" (")[0] for one in others}
-    return first.share >= MAIN_SHARE and first.name.rpartition(" (")[0] not in commands
+    is_other = first.name.rpartition(" (")[0] not in commands
+    return first.share >= MAIN_SHARE and (is_other or first.share >= MORE_FACTOR * others[0].share)
 
 
 def _with_children(ones: Sequence[Share]) -> str:

@@ -80,6 +80,7 @@ def test_a_reader_of_a_striped_array_reads_what_each_member_does() -> None:
 
 @pytest.mark.parametrize("two, said", [
     ((50.0, 49.0), "fio (2 processes) does 99 % of its bytes"),
+    ((64.0, 36.0), "fio (9) does 64 % of its bytes"),
     ((80.0, 5.0), "fio (9) does 80 % of its bytes"),
     ((30.0, 15.0), ""),
 ])  # fmt: skip
