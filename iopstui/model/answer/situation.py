@@ -91,6 +91,7 @@ MEMORY_PERCENT, SWAPPED_PAGES_S = 10.0, 50.0
 or this many pages per second are swapped in and out."""
 PAGE = 4096
 """Bytes of a page, at least."""
+MIRROR = "raid1"
 DIRECT_SHARE = 0.5
 """Write-back of less than this part of what is in flight: somebody writes directly."""
 
@@ -628,7 +629,11 @@ class Situation:
     @cached_property
     def shares(self) -> tuple[Share, ...]:
         """The processes that use this disk, the one with most first."""
-        found = shares(self.disk, set(self.below), self.use, self.above, self.parts_of_below)
+        copies = {name for top in self.above for name in self.lower.get(top, ())
+                  if top in self.devices and self.devices[top].layer == MIRROR}  # fmt: skip
+        found = shares(
+            self.disk, set(self.below), self.use, self.above, self.parts_of_below, copies
+        )
         if self.use is None or (self.mean_ms or 0.0) < LONG_PART * 1e3 * self.use.seconds:
             return found
         # a process counts bytes when requests begin, a disk when they end

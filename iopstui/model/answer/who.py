@@ -41,11 +41,11 @@ class Share:
 
 def shares(
     disk: str, below: Collection[str], use: DiskUse | None, above: Collection[str] = (),
-    parts: tuple[float, float] = (1.0, 1.0),
+    parts: tuple[float, float] = (1.0, 1.0), copies: Collection[str] = (),
 ) -> tuple[Share, ...]:  # fmt: skip
     """The processes that use ``disk``, the one with most first. ``below`` are ``disk`` and all
     devices below it, ``above`` the devices built on it. ``parts``: bytes that ``disk`` reads and
-    writes per byte of the disks below it."""
+    writes per byte of the disks below it. ``copies`` are disks that a mirror writes the same to."""
     if use is None:
         return ()
     moved = _moved(disk, below, use, parts)
@@ -56,6 +56,7 @@ def shares(
     same = [{*below, *(name for name in above if name in use.disks
                        and use.disks[name][side] <= ALIKE * moved[side])}
             for side in (READS, WRITES)]  # fmt: skip
+    same[WRITES].update(copies)
     sides = [
         _without_doubt([_at_least(disk, user, side, moved[side], same[side], use)
                         for user in users], moved[side])

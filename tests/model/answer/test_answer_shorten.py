@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from iopstui.model.answer.answer import shortened
 from iopstui.model.answer.change import change_answer
+from iopstui.model.answer.situation import Situation
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.model.answer.who import shares, who_text
+from iopstui.model.block.device import BlockDevice
 from iopstui.model.metrics.run_history import RunRow
 
 WHO = "fio --name=hog --rw=randrw --bs=16k (965) does at least 64 % of its bytes"
@@ -76,6 +78,19 @@ def test_a_reader_of_a_striped_array_reads_what_each_member_does() -> None:
     # what it writes may be in the page cache
     writer = replace(use, users=(replace(reader, read_s=0.0, write_s=443.0),))
     assert shares("vdc", {"vdc"}, writer, {"md7"}) == ()
+
+
+def test_a_writer_of_a_mirror_writes_what_each_member_does() -> None:
+    """300 kB/s read and as much written, on a RAID 1 of two disks."""
+    members = {"vda": (150.0, 300.0, 9.0), "vdc": (150.0, 300.0, 9.0)}
+    hog = DiskUser(9, "fio", read_s=300.0, write_s=300.0, devices=frozenset({"md7", *members}))
+    devices = {"md7": BlockDevice("md7", "/dev/md7", 9, 7, "md", None, layer="raid1")}
+    for layer, share in (("raid1", 1.0), ("linear", 1 / 3)):
+        of_layer = {"md7": replace(devices["md7"], layer=layer)}
+        situation = Situation("vda", [], ("vda",), of_layer, {"md7": ("vda", "vdc")},
+                              use=DiskUse(5.0, 1.0, (hog,), disks=members))  # fmt: skip
+        (one,) = situation.shares
+        assert one.share == pytest.approx(share)
 
 
 @pytest.mark.parametrize("two, said", [
