@@ -98,6 +98,14 @@ def test_little_background_or_too_few_quiet_seconds_are_none() -> None:
     assert background(500, 1000, count=2) is None
 
 
+def test_its_seconds_are_those_before_the_run_and_a_pause_does_not_make_it_much() -> None:
+    found = fired(background(500, 1000))
+    assert (found.since, found.until) == (2.0, 5.0)
+    quiet = tuple(seconds(5, step=0, disks={"vda": disk(23, 23)}))
+    run = (*seconds(9, 10.0, interval=fio(65_000)), *seconds(1, 19.0, interval=fio(4)))
+    assert diagnosis.io_before_run(Evidence(run, quiet, [device()])) is None
+
+
 def test_io_that_had_ended_before_the_run_is_none_of_its_background() -> None:
     before = seconds(9, step=0, disks={"vda": disk(500, 500)})
     before += seconds(1, 9.0, step=0, disks={"vda": disk(0, 0)})

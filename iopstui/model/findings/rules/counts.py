@@ -89,12 +89,15 @@ def _counts_nothing(device: BlockDevice, evidence: Evidence) -> bool:
 def io_before_run(evidence: Evidence) -> Finding | None:
     """The disk was in use right before the run began: I/O that ended before does not disturb it."""
     devices = evidence.devices
-    before = device_figures(evidence.idle_frames[-ENOUGH_SECONDS:], devices)
-    last = device_figures(evidence.idle_frames[-1:], devices, 1)
+    idle = evidence.idle_frames[-ENOUGH_SECONDS:]
+    before = device_figures(idle, devices)
+    last = device_figures(idle[-1:], devices, 1)
     frames = recent_job_frames(evidence, 1)
     if before is None or last is None or not frames:
         return None
-    if min(one.r_s + one.w_s for one in (before, last)) < max(20.0, 0.02 * fio_iops(frames)):
+    others = min(one.r_s + one.w_s for one in (before, last))
+    # a second in which the job hardly ran says nothing about its rate
+    if any(others < max(20.0, 0.02 * fio_iops(run)) for run in (frames, evidence.measured)):
         return None
     return Finding(
         "background",
@@ -102,6 +105,8 @@ def io_before_run(evidence: Evidence) -> Finding | None:
         f"{units.number(before.w_s)} w/s right before this run, none of them this job's",
         FIND_PROGRAM,
         "u",
+        since=frame_start_s(idle[0]),
+        until=idle[-1].t,
     )
 
 
