@@ -59,6 +59,19 @@ _SAYS_LITTLE = 3
 _JOB_STATES = {CRITICAL_FINDING: CRITICAL, WARNING_FINDING: WARNING, INFO: GOOD}
 
 
+def stopped(s: Situation) -> Answer | None:
+    """All of fio's processes are stopped by a signal, so older figures say nothing."""
+    jobs = s.frames[-1].jobs
+    if not jobs or not all(job.is_stopped for job in jobs):
+        return None
+    count = units.counted(len(jobs), "job does", "jobs do")
+    return Answer(
+        s.disk, "stopped", WARNING,
+        f"fio is stopped by a signal (SIGSTOP): its {count} nothing until it is continued",
+        UNKNOWN, next=advise("continue"),
+    )  # fmt: skip
+
+
 def job_finding(s: Situation) -> Answer | None:
     """What the rules found of the run, the most telling first."""
     found = min(s.findings, key=lambda one: _job_rank(s, one), default=None)
@@ -213,4 +226,4 @@ def _job_step(s: Situation, waits: Waits) -> tuple[str, Advice]:
     return verdict, advise("shallower") if is_own else NO_ADVICE
 
 
-JOB_ROWS = (job_finding, slow_stripe, job)
+JOB_ROWS = (stopped, job_finding, slow_stripe, job)

@@ -44,6 +44,7 @@ PROMISES: Mapping[str, str] = {
 
 HINTS: Mapping[str, str] = {
     # the job
+    "continue": "see who stopped it; to let it go on: pkill -CONT -x fio",
     "numjobs": "compare with more jobs (numjobs)",
     "only-fewer": "compare with {}, of iodepth={} as now",
     "larger-blocks": "compare with larger blocks (bs): each byte may cost less CPU",

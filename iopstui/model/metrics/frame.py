@@ -94,6 +94,11 @@ class JobFrame:
     policy: int | None = None
     state: str | None = None
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a signal (SIGSTOP) or a debugger has stopped it."""
+        return self.state in ("T", "t")
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:

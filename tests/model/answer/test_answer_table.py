@@ -970,6 +970,24 @@ def test_a_task_blocked_for_memory_does_not_wait_for_an_idle_disk(
     assert told == (True, memory == 69.0)
 
 
+@pytest.mark.parametrize(
+    ("states", "stopped"), [("TT", True), ("Tt", True), ("TS", False), ("", False)]
+)
+def test_a_stopped_fio_is_told_before_any_finding_of_older_seconds(
+    states: str, stopped: bool
+) -> None:
+    jobs = tuple(JobFrame(n, 0, False, 0.0, 40 + n, state=state) for n, state in enumerate(states))
+    late = [replace(one, step=1, fio=None, jobs=jobs) for one in frames([{"vda": IDLE}] * 5)]
+    old = Finding("cpu-wait", "11.1 of 32.0 I/Os in flight wait for a CPU", since=1.0, until=4.0)
+    answer = judge(Seen(ONE, late, DEVICES, findings=(old,)))[0][1]
+    assert (answer.rule == "stopped") is stopped
+    if stopped:
+        assert answer.sentence == (
+            "▲ fio is stopped by a signal (SIGSTOP): its 2 jobs do nothing until it is continued"
+        )
+        assert (answer.verdict, answer.next) == (UNKNOWN, advise("continue"))
+
+
 def test_a_check_of_an_array_that_nobody_uses_is_waited_for_by_nobody() -> None:
     checked = changed(rates(15, 2, 76, kib=850), aqu_sz=1.4, util=94.0)
     devices = DEVICES | {"md0": replace(DEVICES["vda"], name="md0", kind="md", slaves=("vda",))}

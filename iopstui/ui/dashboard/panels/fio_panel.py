@@ -120,11 +120,9 @@ def status(state: LiveState, job: str) -> tuple[str, bool]:
     if state.late:
         age = state.frame.fio_age_s if state.frame else None
         duration = f" for {age:.1f} s" if age is not None else ""
-        return (
-            f"late: no report from fio{duration}; these are its last figures. One stuck job delays "
-            "all reports.",
-            True,
-        )
+        is_stopped = any(job.is_stopped for job in state.frame.jobs) if state.frame else False
+        why = "A signal has stopped it." if is_stopped else "One stuck job delays all reports."
+        return f"late: no report from fio{duration}; these are its last figures. {why}", True
     return _interval_note(frame.fio, frame.flags, state)
 
 
