@@ -386,6 +386,17 @@ def test_a_recording_that_was_cut_off_says_so(path: Path) -> None:
         assert "The recording ends before the run" in text
 
 
+def test_of_a_recording_damaged_before_its_run_none_is_denied(path: Path) -> None:
+    buffer = made.tape(path)
+    made.tell(buffer, [replace(r, fio=None, step=0) for r in made.raws(made.RUN)])
+    buffer.close(events.SessionEnded(9.0, 0))
+    path.write_bytes(path.read_bytes()[:-20])
+    for kind in ("html", "md"):
+        text = rendered([path], kind)
+        assert "No run is in the part that can be read" in text and "No job ran" not in text
+        assert "not complete" in text
+
+
 def test_a_recording_started_during_a_run_is_not_unverified(path: Path) -> None:
     samples = made.raws(made.RUN)
     before, after = made.others(made.RUN)

@@ -241,7 +241,8 @@ def _several_runs(data: ReportData) -> Iterator[Block]:
 
 def _runs(data: ReportData) -> Iterator[Block]:
     if not data.runs:
-        yield Text("No job ran: these figures show other programs' I/O.")
+        yield Text("No run is in the part that can be read." if data.ending
+                   else "No job ran: these figures show other programs' I/O.")  # fmt: skip
         return
     for run in data.runs:
         yield from _run(run)

@@ -65,8 +65,10 @@ def _measured(data: ReportData) -> str:
     if not data.runs:
         rate = mean(data.series, "device")
         rates = "" if rate is None else f", {units.number(rate)} I/Os a second on average"
-        return (f"No job ran: {units.duration(data.duration)} of other programs' I/O on {target} "
-                f"were recorded{rates}.")  # fmt: skip
+        lasted = units.duration(data.duration)
+        if data.ending:
+            return f"No run is in the part that can be read: {lasted} on {target}{rates}."
+        return f"No job ran: {lasted} of other programs' I/O on {target} were recorded{rates}."
     if len(data.runs) == 1:
         run = data.runs[0]
         title = f" ({printable(run.title)})" if run.title else ""
