@@ -49,7 +49,19 @@ def test_who_is_said_in_fewer_words_where_there_is_no_room() -> None:
     assert text(None, 80) == ""
 
 
+def test_the_time_of_the_figures_is_said_where_there_is_room() -> None:
+    busy = replace(BUSY, over_s=5)
+    assert WHO in text(busy, 160) and text(busy, 160).endswith("   over 5 s")
+    assert text(busy, 86).endswith("· fio (965): 64 % of bytes       over 5 s"), "cut"
+    assert text(busy, 80) == text(BUSY, 80), "and after everything else"
+    assert text(replace(busy, who=""), 60).endswith("on average        over 5 s")
+
+
 def test_short_names() -> None:
+    contained = "fio --name=hog (965, container docker 8c1d2f0a9b7e) does all of its bytes"
+    assert short_who(contained) == "fio (965): 100 % of bytes"
+    several = "container docker 8c1d2f0a9b7e (7 processes) does 95 % of its bytes"
+    assert short_who(several).startswith("container docker 8c1d2f0a9b7e (7 processes): 95 %")
     assert (
         short_who("bash -c x (812) with its children does all of its bytes")
         == "bash (812): 100 % of bytes"

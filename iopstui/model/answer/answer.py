@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from iopstui.model.findings.advice import NO_ADVICE, Advice
 
@@ -23,7 +23,8 @@ WAITS, NOTHING, UNKNOWN = "waits", "nothing", "unknown"
 class Answer:
     """``rule`` names the row of the table that won; ``text`` is the statement, with its comparison.
     ``who`` uses the disk ("": not known), ``next`` is one step ("": none is needed). ``verdict`` is
-    one of WAITS, NOTHING and UNKNOWN."""
+    one of WAITS, NOTHING and UNKNOWN. The figures are means over the last ``over_s`` seconds (0:
+    the text says of which, or has none)."""
 
     disk: str
     rule: str
@@ -32,6 +33,17 @@ class Answer:
     verdict: str = NOTHING
     who: str = ""
     next: Advice = NO_ADVICE
+    over_s: int = field(default=0, compare=False)
+
+    @property
+    def span(self) -> str:
+        """ "over 5 s"; "" if the text says of which time it is, or has no means."""
+        return f"over {self.over_s} s" if self.over_s else ""
+
+    @property
+    def sentence_with_span(self) -> str:
+        """The sentence for a reader who sees no clock beside it."""
+        return f"{self.sentence} ({self.span})" if self.span else self.sentence
 
     @property
     def sentence(self) -> str:
@@ -100,7 +112,8 @@ _NUMBER = re.compile(r"(?<![\w(/.-])\d")
 _PART_ENDS = re.compile(r"(?:[;:.]|,(?! (?:but|and|or|not|none)\b)) ")
 """Where a part ends; a part that qualifies the one before it stays with it."""
 _PERSON = re.compile(
-    r"(\S+).*?( \(\d+\)|\(\d+ processes\)).* does (all|(?:at least )?\d+ %) of its bytes"
+    r"(?:(\S+).*? \((\d+)(?:, [^()]*)?\)|(.+?) \((\d+ processes)\)).*"
+    r" does (all|(?:at least )?\d+ %) of its bytes"
 )
 ELLIPSIS = "…"
 
@@ -115,12 +128,13 @@ def shortened(text: str, who: str, room: int, width: Callable[[str], int]) -> tu
 
 
 def short_who(who: str) -> str:
-    """ "fio --name=hog (965) does 64 % of its bytes" -> "fio (965): 64 % of bytes"."""
+    """ "fio --name=hog (965, container 8c1d2f0a9b7e) does 64 % of its bytes" -> "fio (965): 64 % of
+    bytes"."""
     match = _PERSON.fullmatch(who)
     if match is None:
         return who
-    share = "100 %" if match[3] == "all" else match[3].replace("at least ", "≥ ")
-    return f"{match[1]} {match[2].strip()}: {share} of bytes"
+    share = "100 %" if match[5] == "all" else match[5].replace("at least ", "≥ ")
+    return f"{match[1] or match[3]} ({match[2] or match[4]}): {share} of bytes"
 
 
 def _ranked(text: str, who: str) -> Iterator[tuple[str, str]]:

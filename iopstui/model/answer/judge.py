@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from iopstui import format as units
@@ -28,7 +28,15 @@ from iopstui.model.answer.situation import (
     Situation,
     Usual,
 )
-from iopstui.model.answer.table import SLOW_MEMBER, busy, decide, finding, is_pressure_alone, quiet
+from iopstui.model.answer.table import (
+    SLOW_MEMBER,
+    busy,
+    decide,
+    finding,
+    is_pressure_alone,
+    quiet,
+    with_span,
+)
 from iopstui.model.answer.use import DiskUse, mean_use
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
@@ -84,8 +92,9 @@ def judge(seen: Seen, quiet_words: bool = True) -> list[Pair]:
         for pair in _from_below(top, stacks.get(top, ()), by_name):
             chosen.setdefault(pair[1].disk, pair)
     pairs = list(_once(sorted(chosen.values(), key=_rank)))
-    if pairs and not pairs[0][1].text:
-        pairs[0] = pairs[0][0], quiet(pairs[0][0])
+    if pairs:
+        situation, first = pairs[0]
+        pairs[0] = situation, with_span(situation, first if first.text else quiet(situation))
     return pairs
 
 
@@ -276,11 +285,19 @@ def _load(rates: DiskRates) -> _Load:
 WINDOW = 5
 """Seconds that are judged together."""
 AGAIN_S = 5.0
-"""Seconds after which the same answer is given again with newer figures."""
+"""Seconds after which the same answer is given again with newer figures, or another one that also
+finds all well."""
+MUCH = 1.5
+"""Figures of the disk that differ by a larger factor are given at once on the screen."""
 NEWS_SHARE = 0.1
 """fio's IOPS that differ by a larger share are given at once."""
 MAX_USE_AGE_S = 15.0
 IN_USE_PERCENT = 10.0
+
+
+def _is_within(use: DiskUse, begin: float) -> bool:
+    """Whether a reading covers only time after ``begin``."""
+    return use.t - use.seconds > begin - 0.5
 
 
 class SecondFilter:
@@ -301,10 +318,12 @@ class SecondFilter:
 class AnswerTracker:
     """Finds the answer of each frame fed to it. ``needs_use``: who uses the disks is worth reading;
     ``needs_tasks``: which tasks wait, too. ``idle_rings`` names the programs that sleep in
-    io_uring, if nothing else is the machine's I/O pressure."""
+    io_uring, if nothing else is the machine's I/O pressure. ``every_second``: newer figures are
+    given each second, for a screen that shows others beside them."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, every_second: bool = False) -> None:
         self._target = target
+        self._every_second = every_second
         self._frames: deque[Frame] = deque(maxlen=WINDOW)
         self._uses: list[DiskUse] = []
         self._use: DiskUse | None = None
@@ -312,7 +331,8 @@ class AnswerTracker:
         self._history = {name: DiskHistory() for name in target.tree}
         self._last: Answer | None = None
         self._figures = False, 0.0
-        self._said_at = 0.0
+        self._loads = 0.0, 0.0
+        self._said_at = self._rule_at = 0.0
         self._step = 0
         self.hours: Mapping[str, HourMedian] = {}
         """The usual figure at this hour, by disk; mentioned if the session knows no similar load.
@@ -328,6 +348,11 @@ class AnswerTracker:
     def _keep_uses(self, uses: Sequence[DiskUse]) -> None:
         self._uses = [*uses[-WINDOW:]]
         self._use = mean_use(self._uses)
+        # shares are of the time of the figures beside them; what tasks wait for needs more looks
+        recent = mean_use([use for use in self._uses if _is_within(use, uses[-1].t - WINDOW)]
+                          or uses[-1:])  # fmt: skip
+        if self._use is not None and recent is not None:
+            self._use = replace(self._use, users=recent.users, disks=recent.disks)
 
     def feed(
         self, frame: Frame, devices: Mapping[str, BlockDevice], conditions: Conditions,
@@ -368,13 +393,25 @@ class AnswerTracker:
         self.needs_use = busy or waited or answer.state != GOOD
         self.needs_tasks = waited or answer.state != GOOD
         last, figures = self._last, (not situation.ios_s, fio_iops(situation.frames[-1:]))
+        loads = situation.bytes_s, situation.in_flight
         if last is not None and last.key == answer.key:
             turned = bool(answer.who) != bool(last.who) or self._contradict(*figures)
-            if last == answer or (t - self._said_at < AGAIN_S and not turned):
+            same = last == answer and (last.over_s == answer.over_s or not self._every_second)
+            if same or not (turned or self._is_due(last.rule != answer.rule, t, loads)):
                 return None
-        self._figures = figures
+        if last is None or last.rule != answer.rule:
+            self._rule_at = t
+        self._figures, self._loads = figures, loads
         self._last, self._said_at = answer, t
         return answer
+
+    def _is_due(self, is_other: bool, t: float, loads: tuple[float, float]) -> bool:
+        """Whether to give newer figures. Another rule (``is_other``) that finds all well, too, has
+        to wait: two of them would alternate."""
+        if not self._every_second:
+            return t - self._said_at >= AGAIN_S
+        differ = any(max(pair) > MUCH * min(pair) for pair in zip(loads, self._loads, strict=True))
+        return not is_other or t - self._rule_at >= AGAIN_S or differ
 
     def _contradict(self, idle: bool, iops: float) -> bool:
         """Whether the last answer is wrong by now, not merely some seconds old."""

@@ -82,6 +82,18 @@ LONG_SAMPLE_S = 3.0
 """A sample that is longer is not called a second."""
 
 
+WITH_MEANS = frozenset({"queue", "slow", "usual", "flush", "unclear", "busy", "quiet", "slots",
+                        "held", "iocost", "near-limit", "degraded", "cpu"})  # fmt: skip
+"""Rows with means of all seconds, which don't say over which."""
+
+
+def with_span(situation: Situation, answer: Answer) -> Answer:
+    """The answer with the time that its figures are of."""
+    if answer.rule not in WITH_MEANS or not situation.ios_s:
+        return answer
+    return replace(answer, over_s=round(sum(one.seconds for one in situation.seconds)))
+
+
 def decide(situation: Situation, quiet_words: bool = True) -> Answer:
     """The answer of the first row that applies; the last one always does. Without ``quiet_words`` a
     quiet disk's answer has no text."""

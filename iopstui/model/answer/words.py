@@ -16,7 +16,7 @@ from iopstui.model.answer.situation import (
     Situation,
 )
 from iopstui.model.answer.use import BlockedTask
-from iopstui.model.answer.who import MAIN_SHARE, who_text
+from iopstui.model.answer.who import MAIN_SHARE, moved_s, who_text
 from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
 
 IN_USE = 1.0
@@ -143,6 +143,8 @@ def who(s: Situation) -> str:
     text = who_text(s.shares, s.conditions.groups, s.disk) or s.kernel_role
     seen, in_use = sum(one.share for one in s.shares), s.in_flight >= IN_USE
     if not text and s.use is not None and s.use.hidden and seen < MAIN_SHARE and in_use:
+        if moved_s(s.disk, s.below, s.use, s.parts_of_below) < s.bytes_s / 2:
+            return ""  # it was read before this I/O began
         return "only root sees who does it" if not s.use.as_root else "who does it cannot be seen"
     return text
 

@@ -41,6 +41,11 @@ class Viewer:
     on_screen: bool = False
     judge_every: int = 1
 
+    @property
+    def renews_answers(self) -> bool:
+        """Whether somebody sees the figures of each second beside the answer."""
+        return self.on_screen and self.short_first_interval
+
 
 NOBODY = Viewer(idle_frames=False)
 """Follow the runs only, not the time between them."""

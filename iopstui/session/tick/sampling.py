@@ -92,7 +92,7 @@ class Sampling:
         self._seq = 0
         self._conditions = ConditionsReader(context.roots)
         self._drives = DriveReader(context.roots)
-        self._answers = AnswerTracker(context.target)
+        self._answers = AnswerTracker(context.target, every_second=viewer.renews_answers)
         self._second_filter = SecondFilter()
         self._second_builder = None if request.interval_s >= 1.0 else self._new_builder()
         self._hours = HourBaseline(context.roots)

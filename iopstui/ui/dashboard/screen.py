@@ -747,7 +747,7 @@ class Dashboard(CanvasScreen):
         wall_ms = state.frame.wall_ms if state.frame is not None else None
         place = place_and_time(controller.host, wall_ms, controller.target, controller.devices)
         lines = [f"{place}, {bars.run_text(state)}"]
-        lines += [answer.sentence] if answer is not None else []
+        lines += [answer.sentence_with_span] if answer is not None else []
         if answer is not None and answer.next:
             lines.append(f"Next: {answer.next}")
         return lines

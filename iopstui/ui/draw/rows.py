@@ -308,13 +308,23 @@ SIGN_COLUMNS = 3
 
 
 def answer_row(answer: Answer | None, width: int, charset: Charset) -> Row:
-    """State, answer and user of the disk; in fewer words if they do not fit."""
+    """State, answer and user of the disk, and the time that they are of if there is room; in fewer
+    words if they do not fit."""
     if answer is None:
         return message(width, charset, "")
-    text, who = (charset.sentence(printable(part)) for part in (answer.text, answer.who))
-    text, who = shortened(text, who, width - SIGN_COLUMNS, cell_len)
+    whole, person = (charset.sentence(printable(part)) for part in (answer.text, answer.who))
+    span = f"  {answer.span} " if answer.span else ""
+    text, who = shortened(whole, person, width - SIGN_COLUMNS, cell_len)
+    beside = shortened(whole, person, width - SIGN_COLUMNS - len(span), cell_len)
+    # the time matters more than the user's whole command, and less than anything else
+    if (beside[0], bool(beside[1])) == (text, bool(who)):
+        text, who = beside
+    else:
+        span = ""
     line = Line(width, charset).add(f" {SIGNS[answer.state]} ", ANSWER_STYLES[answer.state])
     line.add(text, None if answer.state == GOOD else BOLD)
     if who:
         line.add(f" · {who}", DIM if answer.state == GOOD else None)
+    if span:
+        line.add_right((span, DIM))
     return line.build()

@@ -447,7 +447,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     def copied_text(self) -> str:
         """The answer, and the disk or recording under the cursor."""
-        sentence = self._last_answer.sentence if self._last_answer is not None else ""
+        sentence = self._last_answer.sentence_with_span if self._last_answer is not None else ""
         return f"{sentence}\n{row_text(self)}".strip()
 
     def _show_answer(self, answer: Answer | None) -> None:

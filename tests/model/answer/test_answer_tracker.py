@@ -40,6 +40,48 @@ def test_an_answer_is_given_when_it_changes_and_not_each_second() -> None:
     assert [one.rule for one in told].count("queue") <= 10 / AGAIN_S
 
 
+def test_on_a_screen_the_figures_are_those_of_each_second() -> None:
+    tracker = AnswerTracker(TARGET, every_second=True)
+    seconds = [changed(HOG, aqu_sz=20.0 + n) for n in range(10)]
+    told = answers(seconds, tracker)
+    assert len(told) == 8 and len({one.text for one in told}) >= 7
+    assert [one.span for one in told] == ["over 3 s", "over 4 s", *["over 5 s"] * 6]
+    assert told[-1].sentence_with_span == f"{told[-1].sentence} (over 5 s)"
+    still = AnswerTracker(TARGET, every_second=True)
+    assert [one.over_s for one in answers([QUIET] * 30, still)] == [3, 4, 5], "nothing is new"
+
+
+def test_two_good_answers_do_not_alternate_on_a_screen() -> None:
+    little, more = rates(300, 0, 2), rates(700, 0, 2)
+    tracker = AnswerTracker(TARGET, every_second=True)
+    told = answers([*[little] * 5, *[more, more, more, little, little, little] * 4], tracker)
+    changes = [one.rule for n, one in enumerate(told) if not n or one.rule != told[n - 1].rule]
+    assert changes == ["quiet", "busy"] * (len(changes) // 2) + ["quiet"] * (len(changes) % 2)
+    assert len(changes) - 1 <= 24 / AGAIN_S
+    used = AnswerTracker(TARGET, every_second=True)
+    rules = [one.rule for one in answers([*[QUIET] * 5, changed(HOG, aqu_sz=7.0)], used)]
+    assert rules[-1] != "quiet", "a hog is no small difference"
+
+
+def test_who_it_was_long_ago_is_not_who_it_is() -> None:
+    tracker = AnswerTracker(TARGET)
+    answers([HOG] * 14, tracker)
+    dd = DiskUser(7, "dd", write_s=9e7, devices=frozenset({"vda"}))
+    hog = DiskUser(965, "fio", write_s=3e7, devices=frozenset({"vda"}))
+    for t, user in ((2.0, dd), (6.0, dd), (10.0, dd), (14.0, hog)):
+        tracker.note_use(DiskUse(t, 4.0, (user,), disks={"vda": (0.0, user.write_s, 32.0)}))
+    now = tracker.feed(frame(15.0, {"vda": HOG}), {}, Conditions(), ())
+    assert now is not None and now.who == "fio (965) does all of its bytes"
+
+
+def test_who_does_it_is_not_called_unseen_before_it_was_looked_for() -> None:
+    for read, said in ((0.0, ""), (1e9, "who does it cannot be seen")):
+        tracker = AnswerTracker(TARGET)
+        tracker.note_use(DiskUse(1.0, 1.0, hidden=1, as_root=True,
+                                 disks={"vda": (read, 0.0, 0.0)}))  # fmt: skip
+        assert answers([HOG] * 3, tracker)[-1].who == said
+
+
 def test_who_does_it_is_news_once_it_is_known() -> None:
     tracker = AnswerTracker(TARGET)
     assert [one.who for one in answers([HOG] * 3, tracker)] == [""]

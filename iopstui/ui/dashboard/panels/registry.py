@@ -51,6 +51,11 @@ class PanelData:
         return self.use if self.state.step is None and self.target.opened else None
 
     @property
+    def now_s(self) -> float | None:
+        """The session's clock; unknown in a replay, whose users are of a recorded time."""
+        return self.state.t if self.has_controls else None
+
+    @property
     def seconds_of_use(self) -> list[Mapping[str, DiskRates]]:
         """The rates of the disks in the seconds that ``use`` covers."""
         seconds = max(1, round(self.use.seconds)) if self.use is not None else 1
@@ -104,6 +109,7 @@ def _fio_or_users(data: PanelData, width: int, height: int) -> Sequence[Row]:
         data.state.probe,
         data.seconds_of_use,
         data.has_controls,
+        data.now_s,
     )
 
 
@@ -115,7 +121,7 @@ PANELS: tuple[Panel, ...] = (
         value=lambda s: (
             fio_panel.value(s.state)
             if s.users is None
-            else who_panel.value(s.users, s.target, s.seconds_of_use)
+            else who_panel.value(s.users, s.target, s.seconds_of_use, s.now_s)
         ),
         foot=True,
     ),

@@ -22,6 +22,8 @@ LATENCY, LATENCY_FROM = 9, 100
 GROUP, GROUP_FROM = 30, 130
 """Columns of the container or service (of p50 and of p99), and the width from which they are
 shown."""
+OLD_S = 2
+"""A reading that ended at least so many seconds ago says so."""
 LEAST_REST = 0.05
 """If the rest of the bytes is smaller than this share, it is not shown."""
 
@@ -30,17 +32,28 @@ def title(target: Target) -> str:
     return f"Who uses {printable(target.name)}"
 
 
-def value(use: DiskUse, target: Target, seconds: Seconds = ()) -> list[Piece]:
-    """For the border of its box: for how many of the bytes the user is known."""
-    known = sum(share.share for share in _shares(use, target, seconds))
+def value(
+    use: DiskUse, target: Target, seconds: Seconds = (), now_s: float | None = None
+) -> list[Piece]:
+    """For the border of its box: for how many of the bytes the user is known, and of which time
+    that is: the panels beside it show the last second. ``now_s`` is the session's clock."""
+    return _value(use, _shares(use, target, seconds), now_s)
+
+
+def _value(use: DiskUse, shares: Sequence[Share], now_s: float | None) -> list[Piece]:
+    known, when = sum(share.share for share in shares), _time(use)
+    age_s = 0 if now_s is None else round(now_s - use.t)
+    if age_s >= OLD_S:
+        when += f", {age_s} s ago"
     if not known:
-        return []
-    return [(f"{100 * min(1.0, known):.0f} %", BOLD), (f" of the bytes in {_time(use)}", DIM)]
+        return [(f"in {when}", DIM)]
+    return [(f"{100 * min(1.0, known):.0f} %", BOLD), (f" of the bytes in {when}", DIM)]
 
 
 def rows(
     use: DiskUse, target: Target, width: int, height: int, charset: Charset, job: str,
     probe: ProbeInterval | None = None, seconds: Seconds = (), is_live: bool = True,
+    now_s: float | None = None,
 ) -> list[Row]:  # fmt: skip
     """The panel; its last row says what cannot be seen, and what u and r do if it ``is_live``.
     ``probe`` knows the latencies of each process, ``seconds`` have the rates of the disks."""
@@ -59,7 +72,7 @@ def rows(
         body.append(message(width, charset, text))
     if not shares:
         body += wrap(width, charset, _nobody(use, target))
-    head = rule(width, charset, (title(target), BOLD))
+    head = rule(width, charset, (title(target), BOLD), right=_value(use, shares, now_s))
     foot = message(width, charset, _foot(use, job, is_live))
     return [*pad([head, *body], height - 1, width), foot]
 
