@@ -171,6 +171,34 @@ async def test_home_still_shows_the_last_minute_after_watching() -> None:
         await open_picker(pilot)
         last = str(app.screen.query_one(DataTable).get_row("/dev/sda")[-1])
         assert "▄" in last, "42 % before it watched"
+        assert row_of(app) == [""] * 4, "no figures of that time as if they were of now"
+        text = render_pictures(app)[".txt"]
+        assert "IOPS of nvme0n1" in text and " 0 ┈" in text, "charts don't wait for the next second"
+        app.screen._tick()  # type: ignore[attr-defined]
+        assert row_of(app) == ["300", "0", "3.00", "42 %"]
+
+
+async def test_a_dialog_over_home_does_not_stop_its_figures() -> None:
+    second = count(1)
+    loads: Loads = lambda: {"sda": disk(100.0 * next(second), size=10486, util=42.0)}  # noqa: E731
+    async with make_picker(PickerCalls(), loads=loads).run_test(size=(120, 36)) as pilot:
+        app = await open_picker(pilot)
+        home = app.screen
+        assert isinstance(home, HomeScreen)
+
+        def reads() -> str:
+            return str(home.query_one(DataTable).get_row("/dev/sda")[-5])
+
+        home._tick()
+        before = reads()
+        await pilot.press("x")
+        home._tick()
+        assert app.screen is not home and reads() != before, "the table is still visible"
+        screen_below = reads()
+        home._activity["sda"].rates = disk(12345.0)
+        await pilot.press("escape")
+        await settle(pilot)
+        assert reads() not in (before, screen_below), "at once, not with the next second"
 
 
 async def test_home_has_the_session_s_answer_until_it_has_measured_for_long_enough() -> None:

@@ -372,6 +372,7 @@ class DiskCharts(Canvas):
         )
         self._window = TimeWindow()
         self._name = ""
+        self._painted: tuple[str, History, DiskRates | None] | None = None
         super().__init__([*self._iops.widgets(), *self._await.widgets()])
         self.id = "home-charts"
 
@@ -382,9 +383,12 @@ class DiskCharts(Canvas):
         boxes = (Box(0, 0, half, height), Box(half, 0, width - half, height))
         for chart, box in zip((self._iops, self._await), boxes, strict=True):
             self.add(chart.place(box, framed=True))
+        if self._painted is not None:
+            self.paint(*self._painted)
 
     def paint(self, name: str, history: History, rates: DiskRates | None) -> None:
         """Show the history of a disk; ``rates`` are those of its newest second."""
+        self._painted = name, history, rates
         if name != self._name:
             self._name = name
             for chart, title in ((self._iops, "IOPS"), (self._await, "Await")):

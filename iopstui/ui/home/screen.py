@@ -247,6 +247,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             self.run_worker(self._read_recent, thread=True)
         if self._backend.loads is not None:
             self._backend.loads()
+            for activity in self._activity.values():
+                activity.rates = None  # of the time before this screen was left
             self.set_interval(LIVE_S, self._tick)
             self._last_answer = self._opened.answer() if self._opened is not None else None
             self._show_answer(self._last_answer)
@@ -441,9 +443,15 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if self._opened is not None and self._answer.is_short:
             # the session has measured for longer
             self._last_answer = self._opened.answer() or self._last_answer
-        if self.app.screen is self:
+        if self.is_current:
             self._show_answer(self._last_answer)
             self._show_loads()
+
+    def on_screen_resume(self) -> None:
+        """Show the present, not what it was when another screen covered this one."""
+        if self._ticks:
+            self._show_answer(self._last_answer)
+            self._fill_table()
 
     def copied_text(self) -> str:
         """The answer, and the disk or recording under the cursor."""
