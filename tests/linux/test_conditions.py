@@ -103,6 +103,16 @@ def test_a_path_that_is_lost_is_told_and_the_other_one_asked(tree: Tree) -> None
     assert state.temperature == Temperature(42.0, 81.85)
 
 
+def test_a_loop_device_without_its_file_is_detached(tree: Tree) -> None:
+    loop = tree.disk("loop0", "devices/virtual/block", "7:0", loop__backing_file="/srv/disk.img\n")
+    files, devices = ConditionsFiles(tree.roots), read_devices(tree.roots)
+    assert not files.read(devices, ("loop0",), 0.0).devices["loop0"].detached
+    (loop / "loop/backing_file").unlink()
+    assert files.read(devices, ("loop0",), 1.0).devices["loop0"].detached
+    never_attached = read_devices(tree.roots)
+    assert not files.read(never_attached, ("loop0",), 2.0).devices["loop0"].detached
+
+
 def test_cpus_where_no_list_is_kept(tree: Tree) -> None:
     (tree.roots.sys / CPU / "online").unlink()
     assert list(ConditionsFiles(tree.roots).read({}, (), 0.0, cpus=(3, 2)).cpus) == [3, 2]

@@ -225,6 +225,8 @@ class ConditionsFiles:
             if device.dm_name and any(name.startswith("dm-") for name in device.holders)
             else "",
             offline=read_offline(place.directory) if scsi else "",
+            detached=device.backing_file is not None
+            and read_text(f"{place.directory}/loop/backing_file") is None,
             nvme=read_nvme_counters(self._roots, device),
             file_system=read_ext4_errors(device, self._roots, time.time()),
         )

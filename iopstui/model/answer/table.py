@@ -106,7 +106,11 @@ def decide(situation: Situation, quiet_words: bool = True) -> Answer:
 
 
 def gone(s: Situation) -> Answer | None:
-    """The disk was taken away."""
+    """The disk was taken away, or the file of a loop device."""
+    state = s.conditions.devices.get(s.disk)
+    if state is not None and state.detached and not (s.seconds and s.seconds[-1].ios_s):
+        text = f"{s.disk} was detached: it has no file and no size any more"
+        return Answer(s.disk, "gone", WARNING, text, UNKNOWN)
     if not s.is_gone:
         return None
     return Answer(s.disk, "gone", WARNING, f"{s.disk} is gone: the kernel has no such disk any "

@@ -85,9 +85,9 @@ class DeviceState:
     disk's or partition's, in bytes, 0 if aligned. ``suspended``: a device-mapper device is
     suspended (dm/suspended). ``pool``: why a thin pool can't be written ("out_of_data_space", "ro",
     "Fail"), else "". ``offline``: the state of a SCSI disk on which each I/O fails ("offline",
-    "transport-offline"), else "". ``file_system`` has the last error of one on the device or a
-    partition of it. ``nvme`` has the counters of a namespace, its paths and its controllers, by
-    object (model/metrics/nvme.py)."""
+    "transport-offline"), else "". ``detached``: a loop device has lost its file. ``file_system``
+    has the last error of one on the device or a partition of it. ``nvme`` has the counters of a
+    namespace, its paths and its controllers, by object (model/metrics/nvme.py)."""
 
     queue_depth: int | None = None
     limits: tuple[IoLimit, ...] = ()
@@ -105,6 +105,7 @@ class DeviceState:
     suspended: bool = False
     pool: str = ""
     offline: str = ""
+    detached: bool = False
     nvme: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     file_system: FileSystemErrors | None = None
 
