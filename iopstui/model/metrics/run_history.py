@@ -230,7 +230,9 @@ def _differences(
         return [f"job {before[0]} → {now[0]}"]
     old, new = _title_parts(before[1]), _title_parts(now[1])
     if before[2] and now[2]:
-        old, new = _all_options(old, before[2]), _all_options(new, now[2])
+        # an option without a value, such as time_based, is on
+        old, new = ({name: value or "1" for name, value in _all_options(title, options).items()}
+                    for title, options in ((old, before[2]), (new, now[2])))  # fmt: skip
     if not old or not new:
         return [] if before[1] == now[1] else [now[1]]
     names = [*new, *(name for name in old if name not in new)]

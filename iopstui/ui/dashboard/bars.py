@@ -495,4 +495,4 @@ def _changed(state: LiveState) -> Answer | None:
     rows = state.runs.rows[-2:]
     if len(rows) < 2 or rows[1].step != step.step:
         return None
-    return change_answer(rows[0], rows[1])
+    return change_answer(rows[0], rows[1], state.creating_file)

@@ -143,5 +143,7 @@ def test_a_changed_option_says_what_it_changed() -> None:
 
     measuring = "iodepth 1 → 32: measuring; before it 2.30k IOPS, p99 500 µs"
     assert text(None, None) == text(1.0) == measuring
+    first = change_answer(before, replace(now, seconds=None, iops=None), makes_file=True)
+    assert first is not None and first.text.startswith("iodepth 1 → 32: its file is made first; ")
     assert text(2.0) == "iodepth 1 → 32: 2.30k → 14.1k IOPS, p99 500 µs → 2.20 ms"
     assert text(11.0) == ""

@@ -175,6 +175,16 @@ def test_options_that_no_title_has_are_told_too() -> None:
     assert history.rows[3].changed == ("iodepth 16 → 32",)
 
 
+def test_an_option_without_a_value_is_on() -> None:
+    history = RunHistory()
+    play(history, 1, 100, options={"time_based": "1", "runtime": "11"})
+    play(history, 2, 100, options={"time_based": "", "runtime": "60"})
+    play(history, 3, 100, options={"runtime": "60", "fsync": ""})
+    assert [row.changed for row in history.rows][1:] == [
+        ("runtime 11 → 60",), ("fsync 1", "time_based unset"),
+    ]  # fmt: skip
+
+
 def test_a_run_that_measured_nothing_is_passed_over() -> None:
     history = RunHistory()
     play(history, 1, 1000.0, 8)
