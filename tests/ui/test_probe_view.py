@@ -165,7 +165,7 @@ def test_processes_are_of_all_disks_without_the_probe() -> None:
     source = Source()
     source.closed = 1
     text = told(state, source)
-    assert "all disks together" in text and "Who uses this disk alone" in text
+    assert "all disks together" in text and "panel Who has this disk alone" in text
     assert "fio (job)" in text and "1 process cannot be read by this user" in text
     assert "waiting for I/O" in text and "no processes" in told(state, None)
     found.append(ProcessRates(9, "make", 1 << 20, 0.0, children=True))
@@ -207,6 +207,47 @@ async def test_processes_are_sorted_by_any_column(monkeypatch: pytest.MonkeyPatc
         assert shows(app, "busiest first")
         await pilot.press("less_than_sign")
         assert shows(app, "sorted by written MiB/s") and order() == ["postgres ", "fio ", "dd "]
+
+
+def test_the_filter_of_processes_and_cgroups_looks_at_names_and_not_at_figures() -> None:
+    class Source(ProcessIo):
+        def rates(self) -> list[ProcessRates] | None:
+            return [ProcessRates(7, "dd", 3 << 20, 33.0), ProcessRates(130, "fio", 0.0, 1 << 20)]
+
+        def command(self, pid: int) -> str:
+            return {7: "dd if=/dev/vda of=/dev/null"}.get(pid, "")
+
+    def told(words: str) -> str:
+        table = processes_view.rows(LiveState(), Source(), 120, UTF8, words=words)
+        return " ".join(" ".join(text for row in table for text, _ in row).split())
+
+    assert "fio" in told("3") and "dd" not in told("3"), "130 is a pid, 3.00 MiB/s is none"
+    assert "dd if=" in told("dev/NULL dd") and "fio" not in told("dev/null")
+    assert told("xyz").endswith("no process matches 'xyz'; Esc clears the filter")
+    assert "(/proc/PID/io)" in told("") and "(/proc/PID/io)" not in told("proc")
+
+    groups = (GroupRates("/a3.service", {"vda": DiskUse(1.0, 9.0, 1.0, 1.0)}),
+              GroupRates("/b.service", {"vda": DiskUse(3.0, 3.0, 3.0, 3.0)}))  # fmt: skip
+
+    def listed(words: str) -> str:
+        table = cgroups_view.rows(groups, ("vda",), "", 120, UTF8, words=words)
+        return " ".join(text for row in table for text, _ in row)
+
+    assert "a3.service" in listed("3") and "b.service" not in listed("3")
+    assert "no cgroup matches 'group'" in listed("group")
+    assert "io.stat" in listed("") and "io.stat" not in listed("a3")
+
+
+async def test_a_filter_without_a_match_is_no_blank_page() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("u")
+        await pilot.press("shift+tab")
+        await settle(pilot)
+        await pilot.press("slash", *"xyz")
+        await settle(pilot)
+        assert shows(app, "no row matches 'xyz'; Esc clears the filter")
 
 
 def test_tasks_are_sorted_by_any_column() -> None:

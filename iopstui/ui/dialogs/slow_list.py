@@ -29,7 +29,7 @@ from iopstui.ui.dashboard.pages.slow_view import timeline
 from iopstui.ui.dialogs.text import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.canvas import Canvas, Lines
 from iopstui.ui.draw.layout import Box
-from iopstui.ui.draw.rows import Row, pad, rows_text
+from iopstui.ui.draw.rows import Row, no_match, pad, rows_text
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.state.live import LiveState
 
@@ -53,8 +53,9 @@ class LiveRows(TypeToFilter, Modal[None]):
 
     def __init__(
         self, title: str, build: RowBuilder, charset: Charset, opened_by: Key | None = None,
-        orders: Callable[[], Sequence[str]] = tuple,
+        orders: Callable[[], Sequence[str]] = tuple, filters_itself: bool = False,
     ) -> None:  # fmt: skip
+        """``filters_itself``: ``build`` leaves out what the filter excludes."""
         hints = (HINTS[0], SORT_HINT, *HINTS[1:]) if orders() else HINTS
         self.about = "A live list: up and down scroll, typing filters, Esc closes it."
         if orders():
@@ -63,7 +64,7 @@ class LiveRows(TypeToFilter, Modal[None]):
         self._orders = orders
         self.order = ""
         """The title of the column that the rows are sorted by; "": as they come."""
-        self._build = build
+        self._build, self._filters_itself = build, filters_itself
         self._top = self._row_count = self._body_height = 0
         self.body = Lines("page-body")
         self.canvas = Canvas([self.body])
@@ -109,9 +110,10 @@ class LiveRows(TypeToFilter, Modal[None]):
     def rows(self, width: int) -> Sequence[Row]:
         """The newest rows that contain all words of the filter."""
         rows = self._build(width)
-        if not self.filter_text.strip():
+        if not self.filter_text.strip() or self._filters_itself:
             return rows
-        return [row for row in rows if self.matches("".join(text for text, _ in row))]
+        found = [row for row in rows if self.matches("".join(text for text, _ in row))]
+        return found or [no_match("row", self.filter_text, width, self.charset)]
 
     def copied_text(self) -> str:
         return rows_text(self.rows(self.canvas.size.width))

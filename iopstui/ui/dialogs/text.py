@@ -22,6 +22,7 @@ from iopstui.session.tick.outcomes import FAIL, PASS
 from iopstui.text import printable
 from iopstui.ui.core.key import Key
 from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Modal
+from iopstui.ui.draw.rows import has_words
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.state.live import LiveState
 
@@ -52,8 +53,7 @@ class TypeToFilter:
 
     def matches(self, *texts: str) -> bool:
         """Whether the ``texts`` together contain all words of the filter, whatever their case."""
-        text = " ".join(texts).lower()
-        return all(word in text for word in self.filter_text.lower().split())
+        return has_words(self.filter_text, *texts)
 
     def on_key(self, event: events.Key) -> None:
         """Take text before it is looked up among the keys."""

@@ -291,6 +291,17 @@ def listing(
     return rows
 
 
+def has_words(words: str, *texts: str) -> bool:
+    """Whether the ``texts`` together contain all ``words`` of a filter, whatever their case."""
+    text = " ".join(texts).lower()
+    return all(word in text for word in words.lower().split())
+
+
+def no_match(what: str, words: str, width: int, charset: Charset) -> Row:
+    text = f"no {what} matches '{printable(words.strip())}'; Esc clears the filter"
+    return message(width, charset, text)
+
+
 def pad(rows: Iterable[Row], height: int, width: int) -> list[Row]:
     """Exactly ``height`` rows: the first ones, then blank ones."""
     padded = list(rows)[:height]

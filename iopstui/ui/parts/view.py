@@ -224,9 +224,9 @@ class ViewKeys(Part):
         page = LiveRows(
             "Processes",
             lambda width: processes_view.rows(
-                port.shown_state, source, width, charset, self.frozen, page.order
+                port.shown_state, source, width, charset, self.frozen, page.order, page.filter_text
             ),
-            charset, key.USERS, lambda: processes_view.orders(port.shown_state, source),
+            charset, key.USERS, lambda: processes_view.orders(port.shown_state, source), True,
         )  # fmt: skip
         return page
 
@@ -239,9 +239,9 @@ class ViewKeys(Part):
             "Cgroups",
             lambda width: cgroups_view.rows(
                 *groups(), width, charset, page.order, self.frozen and port.live is not None,
-                port.shown_state.probe,
+                port.shown_state.probe, page.filter_text,
             ),
-            charset, key.USERS, lambda: sortable(cgroups_view.COLUMNS),
+            charset, key.USERS, lambda: sortable(cgroups_view.COLUMNS), True,
         )  # fmt: skip
         return page
 

@@ -11,7 +11,7 @@ from iopstui.model.histogram import Bins, merge, percentiles
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.tables import DOWN, UP, Column
 from iopstui.text import printable
-from iopstui.ui.draw.rows import Row, list_title, listing, message, wrap
+from iopstui.ui.draw.rows import Row, has_words, list_title, listing, message, no_match, wrap
 from iopstui.ui.draw.style import DEVICE, WARNING, Charset
 
 MAX_ROWS = 40
@@ -77,11 +77,13 @@ def rows(
     order: str = "",
     frozen: bool = False,
     probe: ProbeInterval | None = None,
+    words: str = "",
 ) -> list[Row]:
     """Rows for the groups that did I/O on the ``disks``; ``groups`` is ``None`` if nothing was
     measured yet. ``why_not`` says why there are none at all. ``order`` is a title of COLUMNS, or ""
     for the busiest first. ``frozen``: the screen shows an earlier second than the groups. ``probe``
-    knows the latencies of their requests."""
+    knows the latencies of their requests. ``words``: only groups with all of these in their
+    name."""
     if why_not:
         return wrap(width, charset, f"Nothing is counted by cgroup: {why_not}.", None)
     title = f"cgroups, on {printable(', '.join(disks))} only"
@@ -90,9 +92,12 @@ def rows(
         return [*page, message(width, charset, "first sample; rates need two")]
     if not groups:
         return [*page, message(width, charset, "no cgroup read or wrote in this second")]
+    groups = [one for one in groups if has_words(words, one.name.text, one.path)]
+    if not groups:
+        return [*page, no_match("cgroup", words, width, charset)]
     columns = (*COLUMNS[:5], *_latency_columns(probe), *COLUMNS[5:])
     page += listing(columns, groups, width, charset, MAX_ROWS, order)
-    return [*page, *wrap(width, charset, ABOUT)]
+    return page if words.strip() else [*page, *wrap(width, charset, ABOUT)]
 
 
 def _latency_columns(probe: ProbeInterval | None) -> Iterator[Column]:

@@ -31,7 +31,19 @@ from iopstui.model.metrics.request_path import (
 )
 from iopstui.tables import DOWN, UP, Column
 from iopstui.text import printable
-from iopstui.ui.draw.rows import Line, Row, Table, capital, listing, message, order_text, rule, wrap
+from iopstui.ui.draw.rows import (
+    Line,
+    Row,
+    Table,
+    capital,
+    has_words,
+    listing,
+    message,
+    no_match,
+    order_text,
+    rule,
+    wrap,
+)
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P99, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
@@ -237,10 +249,11 @@ def task_columns(state: LiveState) -> tuple[Column, ...]:
 
 
 def task_rows(
-    state: LiveState, probe: ProbeInterval, width: int, charset: Charset, order: str = ""
-) -> list[Row]:
-    """Processes by their I/O on each disk; ``order``: a title of a column, "": the busiest
-    first."""
+    state: LiveState, probe: ProbeInterval, width: int, charset: Charset, order: str = "",
+    words: str = "",
+) -> list[Row]:  # fmt: skip
+    """Processes by their I/O on each disk; ``order``: a title of a column, "": the busiest first.
+    ``words``: only those with all of these in their name or number."""
     columns = task_columns(state)
     title = rule(
         width, charset, ("Processes", BOLD), (", by the process that allocated the request", DIM),
@@ -248,7 +261,12 @@ def task_rows(
     )  # fmt: skip
     if not probe.tasks:
         return [title, message(width, charset, "none in this second"), message(width, charset, "")]
-    table_rows = listing(columns, probe.tasks, width, charset, MAX_TASKS, order)
+    tasks = [task for task in probe.tasks if has_words(words, task.comm, str(task.pid))]
+    if not tasks:
+        return [title, no_match("process", words, width, charset)]
+    table_rows = listing(columns, tasks, width, charset, MAX_TASKS, order)
+    if words:
+        return [title, *table_rows]
     note = (
         "kworker: the kernel writing back for other processes. Latencies here are accurate to 6 %."
     )

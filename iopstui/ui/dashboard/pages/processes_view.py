@@ -10,7 +10,7 @@ from iopstui.model.answer.who import request_latency
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.tables import DOWN, UP, Column, sortable
 from iopstui.ui.dashboard.pages.probe_view import process_column, task_columns, task_rows
-from iopstui.ui.draw.rows import Row, list_title, listing, message, wrap
+from iopstui.ui.draw.rows import Row, has_words, list_title, listing, message, no_match, wrap
 from iopstui.ui.draw.style import DEVICE, Charset
 from iopstui.ui.state.live import LiveState
 
@@ -18,7 +18,7 @@ MAX_ROWS = 30
 FIRST_SAMPLE = "first sample; rates need two"
 ALL_DISKS = (
     "Bytes that each process read from any disk, and wrote to any disk or the page cache "
-    "(/proc/PID/io). Who uses this disk alone is in panel 3, until a job runs."
+    "(/proc/PID/io). The dashboard's panel Who has this disk alone, until a job runs."
 )
 
 
@@ -69,14 +69,17 @@ def rows(
     charset: Charset,
     frozen: bool = False,
     order: str = "",
+    words: str = "",
 ) -> list[Row]:
     """Rows by disk if the probe counts processes, else over all disks (``source`` is ``None`` for a
     recording, which has no such figures). ``frozen``: ``state`` is that of an earlier second.
-    ``order``: one of ``orders``, "": the busiest first."""
-    page = _pressure(state, width, charset)
+    ``order``: one of ``orders``, "": the busiest first. ``words``: only processes that have all of
+    these in their name, number or command line."""
+    words = words.strip()
+    page = [] if words else _pressure(state, width, charset)
     probe = _process_probe(state)
     if probe is not None and source is None:
-        return [*page, *task_rows(state, probe, width, charset, order)]
+        return [*page, *task_rows(state, probe, width, charset, order, words)]
     if source is None:
         return [*page, *wrap(width, charset, "This recording has no processes.", None)]
     rates, columns = source.rates(), _columns(state, source, width, probe)
@@ -88,8 +91,11 @@ def rows(
         which = "no process that this user can read" if source.closed else "no process"
         page.append(message(width, charset, f"{which} did I/O in this second"))
     else:
-        page += listing(columns, rates, width, charset, MAX_ROWS, order)
-    return [*page, *_note_rows(source, width, charset)]
+        rates = [one for one in rates if not words
+                 or has_words(words, one.comm, str(one.pid), source.command(one.pid))]  # fmt: skip
+        page += listing(columns, rates, width, charset, MAX_ROWS, order) if rates else [
+            no_match("process", words, width, charset)]  # fmt: skip
+    return page if words else [*page, *_note_rows(source, width, charset)]
 
 
 def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:
