@@ -177,7 +177,11 @@ def test_a_message_continues_in_the_row_of_the_finding() -> None:
     first, two = bars.message_rows(live_state, None, Overhead(1.0), 80, 1, UTF8)
     assert len(text([first])) == len(text([two])) == 80
     assert message in " ".join(f"{text([first])} {text([two])}".split())
-    assert "…" in text(bars.message_rows(live_state, None, None, 80, 0, UTF8))
+    cut = text(bars.message_rows(live_state, None, None, 80, 0, UTF8))
+    assert cut.rstrip().endswith("… ctrl+p: Messages") and len(cut) == 80
+    whole = text(bars.long_message(live_state, 76, UTF8))
+    assert message in " ".join(whole.split())
+    assert not bars.long_message(live_state, 200, UTF8), "it fits in its row"
     longer = state(Notice(1.0, "error", message * 3))
     assert len(bars.message_rows(longer, None, None, 80, 2, UTF8)) == 3
     assert text(bars.message_rows(longer, None, None, 80, 2, UTF8)).rstrip().endswith("…")

@@ -43,6 +43,8 @@ from iopstui.ui.state.live import LiveState
 
 BAR, SHORT_BAR = 20, 10
 MAX_ROUNDED_S = 2
+WHERE_WHOLE, LEAST_BEGINNING = " ctrl+p: Messages", 40
+"""Where a message is that does not fit, and how much of it is shown at least."""
 LEVEL_STYLES = {
     "error": ERROR, "warning": WARNING, "mark": MARK, "info": None, PASS: FINDING, FAIL: ERROR,
 }  # fmt: skip
@@ -372,10 +374,30 @@ def message_rows(
     if more and cell_len(text) > width - head.used:
         first = text[: width - head.used].rpartition(" ")[0]
         text, remainder = (first, text[len(first) :].strip()) if first else (text, "")
-    line = Line(width - len(cost_text), charset).extend(head._pieces).add(text, style)
+    line = Line(width - len(cost_text), charset).extend(head._pieces)
+    line.extend(_whole_or_where(text, style, line.free))
     line.try_add((keys, DIM))
     row = (*line.build(), (charset.text(cost_text), DIM)) if cost_text else line.build()
-    return [row, *_wrap_remainder(remainder, width, more, style, charset)] if remainder else [row]
+    if not remainder:
+        return [row]
+    return [row, *_wrap_remainder(remainder, width, more, style, charset)]
+
+
+def long_message(state: LiveState, width: int, charset: Charset) -> list[Row]:
+    """The newest message in rows for a box; none if it fits in the message's row."""
+    text, style = _message_piece(state)
+    rows = wrap(width, charset, text, style) if text else []
+    return rows if len(rows) > 1 else []
+
+
+def _whole_or_where(text: str, style: Style | None, room: int) -> list[Piece]:
+    """A message, or its beginning and where all of it is."""
+    if cell_len(text) <= room or room < LEAST_BEGINNING + cell_len(WHERE_WHOLE):
+        return [(text, style)]
+    words = text.split(" ")
+    while len(words) > 1 and cell_len(" ".join(words)) + cell_len(WHERE_WHOLE) + 1 > room:
+        words.pop()
+    return [(" ".join(words).rstrip(",;:") + "…", style), (WHERE_WHOLE, DIM)]
 
 
 def _head(

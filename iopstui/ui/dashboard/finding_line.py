@@ -109,6 +109,12 @@ def box_rows(
     return _in_box("Finding", (sign,), _count(len(entries)), rows, width, charset)
 
 
+def message_box(rows: Sequence[Row], width: int, height: int, charset: Charset) -> list[Row]:
+    """A message that is longer than its row, in the place of the finding."""
+    body = pad(rows, height - 2, width - frame.BORDER_COLUMNS)
+    return _in_box("Message", (), (), body, width, charset)
+
+
 def _entries(state: LiveState, answer: Answer | None, width: int) -> list[FindingEntry]:
     """The current findings. One that the answer quotes comes after the others that hold, or not at
     all if it says no more than the answer."""

@@ -29,6 +29,7 @@ from iopstui.ui.draw.canvas import CanvasScreen, Lines
 from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.charts.chart import AXIS_WIDTH, Chart, ChartSpec, Curve, Mean, TimeWindow
 from iopstui.ui.draw.charts.heat import HeatMap
+from iopstui.ui.draw.frame import BORDER_COLUMNS
 from iopstui.ui.draw.layout import NO_BOX, TABS, Box
 from iopstui.ui.draw.rows import Piece, Row, answer_row, pad, rows_text, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
@@ -547,13 +548,16 @@ class Dashboard(CanvasScreen):
             self.panels["answer"].show([answer_row(answer, width, charset)])
         box = plan.finding
         in_box = plan.framed and box.height >= layout.FINDING_BOX
+        is_free = finding_line.is_empty(state)
         message, *more_rows = bars.message_rows(
             self.state, self._frozen_frame(), self.own_cost, width,
-            box.height if finding_line.is_empty(state) and not in_box else 0, charset,
-            self.has_controls,
+            box.height if is_free and not in_box else 0, charset, self.has_controls,
         )  # fmt: skip
         self.panels["message"].show([message])
         rows = pad(more_rows, box.height, width) if more_rows else None
+        if is_free and in_box:
+            whole = bars.long_message(self.state, box.width - BORDER_COLUMNS, charset)
+            rows = whole and finding_line.message_box(whole, box.width, box.height, charset)
         draw = finding_line.box_rows if in_box else finding_line.rows
         rows = rows or draw(state, box.width, box.height, charset, answer)
         self.panels["finding"].show(rows)

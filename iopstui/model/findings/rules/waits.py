@@ -246,8 +246,8 @@ def other_program(evidence: Evidence) -> Finding | None:
     account = shared.mean
     others, whole = account.all_others, account.whole
     text = (
-        f"{units.number(others.ios_s)} of {units.number(whole.ios_s)} I/Os a second on "
-        f"{shared.name} are not this job's ({kinds_text(account.others)}; "
+        f"{units.number(others.ios_s)} of {units.number(whole.ios_s)} I/Os/s are not this job's, "
+        f"on {shared.name} ({kinds_text(account.others)}; "
         f"{units.size(others.bytes_s)}/s of {units.size(whole.bytes_s)}/s): on average they are "
         f"{others.queue:.1f} of the {whole.queue:.1f} requests in it"
     )

@@ -235,7 +235,7 @@ def test_the_program_for_whose_sake_a_job_may_be_held_back_is_named() -> None:
             held, frames=tuple(frames), conditions=Conditions(10.0, {}, processes=(vip,))
         )))  # fmt: skip
         assert "limit that can't be seen from here may hold them" in found.text
-        assert ("; 468 of 500 I/Os a second on vda are not this job's" in found.text) is named
+        assert ("; 468 of 500 I/Os/s are not this job's, on vda" in found.text) is named
         assert ("it may be fio (PID 42 in /vip" in found.text) is named
 
 

@@ -237,7 +237,7 @@ def test_another_program_on_the_lower_disk_is_named() -> None:
                ProcessLoad(45, "writer", 0.0, 6.1e6, "", on_vda, on_vda),
                ProcessLoad(46, "hidden", 6.1e6, 0.0))  # fmt: skip
     found = fired(other_program(shared(count=3, conditions=Conditions(1.0, processes=busiest))))
-    assert "1.48k of 2.00k I/Os a second on vda are not this job's" in found.text
+    assert "1.48k of 2.00k I/Os/s are not this job's, on vda" in found.text
     assert "they are 5.9 of the 8.0 requests in it" in found.text
     assert "it may be backup (PID 42: 6.68 MiB/s read" in found.text
     assert found.advice.endswith("backup, PID 42")
