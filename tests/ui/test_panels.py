@@ -18,6 +18,7 @@ from iopstui.events import (
     StepFinished,
     StepStarted,
 )
+from iopstui.model.answer.answer import GONE, WARNING, Answer
 from iopstui.model.block.device import Hctx
 from iopstui.model.block.target import DEVICE, Target, combine_targets
 from iopstui.model.block.topology import Topology
@@ -86,6 +87,13 @@ def test_the_device_line_is_updated_when_a_setting_changes() -> None:
     assert text(dashboard.title_line(60)) == text(bars.device_line(
         controller.target, controller.devices, 60, UTF8, trail="home › "
     ))  # fmt: skip
+
+
+def test_a_disk_that_is_gone_has_no_size_any_more() -> None:
+    dashboard = Dashboard(fakes.FakeController(), state(), UTF8, lambda *size: [])
+    assert "size unknown" not in text(dashboard.title_line(120))
+    dashboard.state.answer = Answer("nvme0n1", GONE, WARNING, "nvme0n1 is gone")
+    assert "size unknown" in text(dashboard.title_line(120))
 
 
 def test_one_direction_needs_no_total() -> None:

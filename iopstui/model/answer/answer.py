@@ -13,6 +13,8 @@ SIGNS = {GOOD: "●", WARNING: "▲", CRITICAL: "■"}
 RANKS = {CRITICAL: 0, WARNING: 1, GOOD: 2}
 OF_A_SECOND = "job"
 """The rule of answers that only have fio's figures of the last second."""
+GONE = "gone"
+"""The rule of the answer on a disk that is no longer there, or has no size any more."""
 FINDING = "finding-"
 """The rule of an answer that quotes a finding begins with this."""
 WAITS, NOTHING, UNKNOWN = "waits", "nothing", "unknown"

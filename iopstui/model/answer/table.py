@@ -13,6 +13,7 @@ from iopstui.model.answer import words
 from iopstui.model.answer.answer import (
     CRITICAL,
     FINDING,
+    GONE,
     GOOD,
     NOTHING,
     UNKNOWN,
@@ -110,10 +111,10 @@ def gone(s: Situation) -> Answer | None:
     state = s.conditions.devices.get(s.disk)
     if state is not None and state.detached and not (s.seconds and s.seconds[-1].ios_s):
         text = f"{s.disk} was detached: it has no file and no size any more"
-        return Answer(s.disk, "gone", WARNING, text, UNKNOWN)
+        return Answer(s.disk, GONE, WARNING, text, UNKNOWN)
     if not s.is_gone:
         return None
-    return Answer(s.disk, "gone", WARNING, f"{s.disk} is gone: the kernel has no such disk any "
+    return Answer(s.disk, GONE, WARNING, f"{s.disk} is gone: the kernel has no such disk any "
                   "more", UNKNOWN, next=advise("log"))  # fmt: skip
 
 

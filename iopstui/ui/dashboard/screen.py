@@ -10,7 +10,7 @@ from textual import events
 from textual.timer import Timer
 
 from iopstui import format as f
-from iopstui.model.answer.answer import Answer
+from iopstui.model.answer.answer import GONE, Answer
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
@@ -569,6 +569,9 @@ class Dashboard(CanvasScreen):
 
     def title_line(self, width: int) -> Row:
         target, devices = self.controller.target, self.controller.devices
+        answer = self.shown_state.answer
+        if answer is not None and answer.rule == GONE and answer.disk in devices:
+            devices = {**devices, answer.disk: replace(devices[answer.disk], size=None)}
         cpus = self._cpu_numbers()
         measured = [devices.get(name or "") for name in (target.device, *target.devices_below)]
         volume = self.shown_state.volume.text if self.shown_state.volume is not None else ""
