@@ -178,7 +178,8 @@ class FindingEnded:
 @dataclass(frozen=True, slots=True)
 class AnswerGiven:
     """The one sentence on the target's disk that needs attention first (model/answer/table.py). It
-    comes when the answer changes, and every few seconds while its figures change."""
+    comes when the answer changes, and every few seconds while its figures change; on a live screen
+    each second."""
 
     kind: ClassVar[str] = "answer"
 
