@@ -15,7 +15,7 @@ from iopstui.model.answer.situation import (
     WAITED_PERCENT,
     Situation,
 )
-from iopstui.model.answer.use import BlockedTask
+from iopstui.model.answer.use import BlockedTask, DiskUse
 from iopstui.model.answer.who import MAIN_SHARE, moved_s, who_text
 from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
 
@@ -143,10 +143,17 @@ def who(s: Situation) -> str:
     text = who_text(s.shares, s.conditions.groups, s.disk) or s.kernel_role
     seen, in_use = sum(one.share for one in s.shares), s.in_flight >= IN_USE
     if not text and s.use is not None and s.use.hidden and seen < MAIN_SHARE and in_use:
-        if moved_s(s.disk, s.below, s.use, s.parts_of_below) < s.bytes_s / 2:
-            return ""  # it was read before this I/O began
+        if not _was_read_meanwhile(s, s.use):
+            return ""
         return "only root sees who does it" if not s.use.as_root else "who does it cannot be seen"
     return text
+
+
+def _was_read_meanwhile(s: Situation, use: DiskUse) -> bool:
+    """Whether who uses the disk was read while this I/O was under way, not before it began."""
+    held = use.disks[s.disk][2] if s.disk in use.disks else 0.0
+    moved = moved_s(s.disk, s.below, use, s.parts_of_below)
+    return moved >= s.bytes_s / 2 or held >= s.in_flight / 2
 
 
 def about_users(s: Situation) -> Advice:
