@@ -12,7 +12,7 @@ from iopstui.linux.activity import task_waits
 from iopstui.linux.activity.task_waits import TaskWaits
 from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.processes import cpu_s, thread_cpu_s
-from iopstui.model.answer.process import CHILD, DISK
+from iopstui.model.answer.process import CHILD, DISK, process_text
 
 
 def test_a_thread_s_cpu_time_is_its_own() -> None:
@@ -108,6 +108,32 @@ def test_children_that_come_and_go_are_looked_at_as_one(
     }  # fmt: skip
 
 
+def test_the_child_that_was_seen_waiting_is_named_not_the_last_one(tmp_path: Path) -> None:
+    """A loop of dd and sleep: sleep runs at the end, dd waits for the disk."""
+    roots = Roots.under(tmp_path)
+    children = {7: ("sh", "S", "do_wait"), 8: ("dd", "D", "submit_bio_wait"),
+                9: ("dd", "D", "0"), 10: ("sleep", "S", "hrtimer_nanosleep")}  # fmt: skip
+    for pid, (name, state, place) in children.items():
+        task = roots.proc / f"{pid}/task/{pid}"
+        task.mkdir(parents=True)
+        for directory in (task, roots.proc / f"{pid}"):
+            (directory / "stat").write_text(f"{pid} ({name}) {state} 7 " + "0 " * 40)
+            (directory / "comm").write_text(f"{name}\n")
+        (task / "wchan").write_text(place)
+    now = roots.proc / "7/task/7/children"
+    now.write_text("")
+    shell = TaskWaits(7, {}, roots)
+    for pid in [10] * 10 + [8] * 12 + [9] * 12 + [10] * 10:
+        now.write_text(f"{pid} ")
+        shell.look()
+    found = shell.result()
+    assert (found.children, found.children_change) == (("dd", "sleep"), True)
+    assert found.child is not None and (found.child.pid, found.child.comm) == (9, "dd")
+    assert found.child.percents[DISK] == pytest.approx(100 * 24 / 45)
+    text = process_text(found.child, "vda")
+    assert text == "dd (the last was 9) waits for vda 53 % of the time"
+
+
 @pytest.mark.parametrize("places, shown", [
     (("do_select", "hrtimer_nanosleep", "submit_bio_wait"), {"submit_bio_wait"}),
     (("do_select", "io_cqring_wait", "futex_wait_queue"), {"io_cqring_wait", "futex_wait_queue"}),
@@ -161,8 +187,8 @@ def test_a_thread_that_is_asleep_was_not_ready(
 ) -> None:
     place = tmp_path / "proc/7/task/7"
     place.mkdir(parents=True)
-    (place / "wchan").write_text("do_wait")
     for look in range(10):
+        (place / "wchan").write_text("do_wait" if look < asleep else "0")
         text = f"7 (sh) {'S' if look < asleep else 'R'} 1 " + "0 " * 40
         (place.parents[1] / "stat").write_text(text)
         (place / "stat").write_text(text)

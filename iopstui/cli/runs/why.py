@@ -110,7 +110,7 @@ def _report(examination: Examination, process: TaskWaits | None) -> Report:
     waits = process.result() if process is not None else None
     if waits is not None:
         waits = beside(waits, pairs)
-        pairs = own_disks(waits.child or waits, pairs)
+        pairs = own_disks(waits.waiting or waits, pairs)
     verdict = combined_verdict(pairs)
     if waits is not None:
         verdict = process_verdict(waits, verdict)

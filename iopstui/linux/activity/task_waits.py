@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from iopstui.linux.activity.thread_looks import ThreadLooks, WaitCounts, seen_at
 from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
 from iopstui.linux.devices.open_devices import OpenDevices
 from iopstui.linux.kernel_files import Roots, decode, list_names, read_bytes, read_text
 from iopstui.linux.process.processes import children, command_of, process_of, task_stat
 from iopstui.model.answer.process import (
+    DISK,
     RING_PLACE,
     UNKNOWN_WAIT,
     ProcessWaits,
     place_kind,
-    waits_off_cpus,
 )
 from iopstui.model.answer.use import ELSEWHERE
 from iopstui.model.answer.who import role
@@ -27,11 +28,9 @@ MAX_THREADS, MAX_CHILDREN = 64, 16
 LOOK_S = 0.05
 LEAST_LOOKS = 5
 """In each second."""
-MUCH_READY, MOSTLY_ASLEEP = 50.0, 90.0
-"""Percent of the time that one thread was ready, and of the looks that found it asleep: more of
-both is contradictory. Seen in a starved guest for a shell that waited for its child."""
+MAX_NAMES, NAMED_SHARE = 3, 0.1
+"""Most children that are named, and the least share of the waits of those."""
 _FLAGS, _KERNEL_THREAD, _PARENT = 6, 0x00200000, 1
-_BLOCKED, _SLEEPS = b"D", b"S"
 
 
 class TaskWaits:
@@ -52,13 +51,10 @@ class TaskWaits:
         self._looks = 0
         self._kinds: Counter[str] = Counter()
         self._places: Counter[str] = Counter()
-        self._times: dict[str, tuple[int, int]] = {}
-        self._first_times: dict[str, tuple[int, int]] = {}
+        self._threads: dict[str, ThreadLooks] = {}
         self._cpu_stats = cpu_stat_files(roots, str(pid))
         self._throttled_us = self._throttled()
-        self._began = time.monotonic()
-        self._ended = self._began
-        self._threads = 1
+        self._most_threads = 1
         self._comm, self._command, self._state = "", "", ""
         self._kernel, self._parent = False, 0
         self._first_children = children(pid, self._proc)
@@ -114,13 +110,16 @@ class TaskWaits:
         self._command = self._command or command_of(self._place)
         kinds: set[str] = set()
         places = self._thread_places()
-        self._threads = max(self._threads, len(places))
+        self._most_threads = max(self._most_threads, len(places))
         for place in places[:MAX_THREADS]:
-            self._note_times(place)
-            kinds |= _kinds_of(place, self._kernel, self._places)
+            if place not in self._threads:
+                self._threads[place] = ThreadLooks(place, self._kernel)
+            seen = self._threads[place].look()
+            if seen is not None and seen.waits:
+                self._places[seen.place] += bool(seen.place)
+                kinds.add(place_kind(seen.place, seen.blocked))
         self._kinds.update(kinds)
         self._looks += 1
-        self._ended = time.monotonic()
 
     def _thread_places(self) -> list[str]:
         if self._of:
@@ -131,32 +130,19 @@ class TaskWaits:
         return [pid for pid in children(self.pid, self._proc)
                 if pid not in self._first_children and pid != os.getpid()]  # fmt: skip
 
-    def _note_times(self, place: str) -> None:
-        words = (read_text(f"{place}/schedstat") or "").split()
-        if len(words) >= 2 and words[0].isdigit() and words[1].isdigit():
-            self._times[place] = int(words[0]), int(words[1])
-            self._first_times.setdefault(place, self._times[place])
-
     def result(self) -> ProcessWaits:
         """What was seen so far."""
-        looks = max(1, self._looks)
         running, ready = self._busiest()
-        percents = {kind: 100 * count / looks for kind, count in self._kinds.items()}
-        contradicts = (ready or 0.0) >= MUCH_READY and sum(percents.values()) >= MOSTLY_ASLEEP
-        if len(self._times) == 1 and contradicts:
-            ready = None
-        elif len(self._times) == 1:
-            percents = waits_off_cpus(percents, 100 - (running or 0.0) - (ready or 0.0))
         now = children(self.pid, self._proc)
         stayed = tuple(child for child in now if child in self._first_children)
         seen = [child.result() for child in self._children if child.exists]
         in_turn = self._in_turn.result() if self._in_turn is not None else None
         return ProcessWaits(
             self.pid, self._comm, self._command, self._looks, self._state,
-            percents, running, ready, _main_places(self._places),
+            self._percents(), running, ready, _main_places(self._places),
             not self._state or os.access(f"{self._place}/fd", os.R_OK | os.X_OK), self._kernel,
-            frozenset(self._devices), self._parent, tuple(self._names(stayed or now)),
-            self._role(), self._of, self._threads,
+            frozenset(self._devices), self._parent, self._names(stayed, now),
+            self._role(), self._of, self._most_threads,
             reached_quota=self._throttled() > self._throttled_us,
             children_change=not stayed,
             of_children=(*seen, *([in_turn] if in_turn is not None else ())),
@@ -164,10 +150,24 @@ class TaskWaits:
         )  # fmt: skip
 
     def _never_ran(self) -> bool:
-        """Whether no thread ran, as all say. A kernel that doesn't count this writes 0."""
-        return len(self._times) == self._threads and all(
-            first[0] and self._times[place] == first for place, first in self._first_times.items()
-        )
+        """Whether no thread ran, as all say."""
+        threads = self._threads.values()
+        return len(threads) == self._most_threads and all(one.never_ran for one in threads)
+
+    def _percents(self) -> dict[str, float]:
+        """Percent of the time by kind of wait: exact sums for a kind that one thread was seen in.
+        If there are several such threads, the looks that found any of them, if that is more."""
+        looks, span_s = max(1, self._looks), self._span_s
+        found: dict[str, float] = {}
+        for thread in self._threads.values():
+            for kind, percent in thread.percents(looks, span_s).items():
+                any_of_them = 100 * self._kinds[kind] / looks if kind in found else 0.0
+                found[kind] = max(percent, found.get(kind, 0.0), any_of_them)
+        return found
+
+    @property
+    def _span_s(self) -> float:
+        return max((thread.span_s for thread in self._threads.values()), default=0.0)
 
     def _throttled(self) -> int:
         """Microseconds for which its cgroup, or one above, was throttled at its CPU limit."""
@@ -178,23 +178,22 @@ class TaskWaits:
         found = role(self._comm, numbers) if self._kernel else None
         return found.text(self._known) if found is not None else "kernel" * self._kernel
 
-    def _names(self, pids: tuple[int, ...]) -> Iterator[str]:
-        for pid in pids:
-            name = read_text(f"{self._proc}/{pid}/comm")
-            if name is not None:
-                yield f"{printable(name)} ({pid})"
+    def _names(self, stayed: tuple[int, ...], now: tuple[int, ...]) -> tuple[str, ...]:
+        """Its children, if they stay; else the names of those that came and went."""
+        if not stayed and self._in_turn is not None and (names := self._in_turn.names):
+            return names
+        comms = {pid: read_text(f"{self._proc}/{pid}/comm") for pid in stayed or now}
+        return tuple(f"{printable(comm)} ({pid})" for pid, comm in comms.items() if comm)
 
     def _busiest(self) -> tuple[float | None, float | None]:
         """(percent on a CPU, percent ready without one) of the thread with the largest sum."""
-        ns = 1e9 * (self._ended - self._began)
-        if not self._times or ns <= 0:
+        span_s, looks = self._span_s, max(1, self._looks)
+        timed = [thread for thread in self._threads.values() if thread.has_times]
+        if not timed:
             return None, None
-        grown = [
-            (self._times[place][0] - first[0], self._times[place][1] - first[1])
-            for place, first in self._first_times.items()
-        ]
-        run, wait = max(grown, key=sum)
-        return min(100.0, 100 * run / ns), min(100.0, 100 * wait / ns)
+        if len(timed) == 1 and timed[0].contradicts(looks, span_s):
+            return timed[0].on_cpus(span_s)[0], None
+        return max((thread.on_cpus(span_s) for thread in timed), key=sum)
 
 
 class _ChildrenInTurn:
@@ -205,10 +204,19 @@ class _ChildrenInTurn:
         self._open = files
         self._devices: set[str] = set()
         self._looks = 0
-        self._pid = 0
-        self._kinds: Counter[str] = Counter()
+        self._pids: dict[str, int] = {}
+        """The last one of each name."""
+        self._counts = WaitCounts()
+        self._states: dict[str, bool] = {}
         self._places: Counter[str] = Counter()
-        self._names: Counter[str] = Counter()
+        self._seen: Counter[str] = Counter()
+        self._waiting: Counter[str] = Counter()
+        """Looks by name, and those that found one of this name waiting for a disk, or perhaps."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that were seen most often."""
+        return tuple(name for name, _ in self._seen.most_common(MAX_NAMES))
 
     def note_devices(self, pids: Sequence[int]) -> None:
         """Look at the open files of those that are there."""
@@ -218,52 +226,46 @@ class _ChildrenInTurn:
 
     def look(self, pids: Sequence[int]) -> None:
         """Look at those that are there once."""
-        kinds: set[str] = set()
+        looks, names = set(), {}
         for pid in pids[:MAX_CHILDREN]:
             place = f"{self._proc}/{pid}"
             try:
                 comm, _ = task_stat(place)
             except OSError:
                 continue
-            self._pid = pid
-            self._names[printable(decode(comm))] += 1
+            name = printable(decode(comm))
+            names[name], waits = pid, False
             for thread in [*list_names(f"{place}/task")][:MAX_THREADS]:
-                kinds |= _kinds_of(f"{place}/task/{thread}", False, self._places)
-        self._kinds.update(kinds)
+                seen = seen_at(f"{place}/task/{thread}", False, self._states)
+                if seen is not None and seen.waits:
+                    looks.add(seen)
+                    self._places[seen.place] += bool(seen.place)
+                    waits |= place_kind(seen.place, seen.blocked) in (DISK, UNKNOWN_WAIT)
+            self._waiting[name] += waits
+        self._seen.update([*names])
+        self._pids |= names
+        self._counts.note(looks)
         self._looks += 1
 
     def result(self) -> ProcessWaits | None:
-        """``None`` if there was none."""
-        if not self._names:
+        """``None`` if there was none. It has the names of those that wait for a disk."""
+        if not self._seen:
             return None
+        kinds = self._counts.kinds()
+        total = self._waiting.total()
+        waiting = [name for name, count in self._waiting.most_common(MAX_NAMES)
+                   if count and count >= NAMED_SHARE * total] or [*self.names[:1]]  # fmt: skip
         return ProcessWaits(
-            self._pid, self._names.most_common(1)[0][0], "", self._looks, "S",
-            {kind: 100 * count / self._looks for kind, count in self._kinds.items()},
+            self._pids[waiting[0]], " or ".join(waiting), "", self._looks, "S",
+            {kind: min(100.0, 100 * count / self._looks) for kind, count in kinds.items()},
             places=_main_places(self._places), devices=frozenset(self._devices), in_turn=True,
         )  # fmt: skip
-
-
-def _kinds_of(place: str, kernel: bool, places: Counter[str]) -> set[str]:
-    """The kind of wait that a thread was seen in, if any; its function is added to ``places``."""
-    try:
-        _, fields = task_stat(place)
-    except OSError:
-        return set()
-    if not fields or fields[0] not in (_BLOCKED, _SLEEPS):
-        return set()
-    if kernel and fields[0] == _SLEEPS:
-        return set()  # it waits for work
-    wchan = read_text(f"{place}/wchan") or "0"
-    where = "" if wchan == "0" else wchan
-    if where:
-        places[where] += 1
-    return {place_kind(where, fields[0] == _BLOCKED)}
 
 
 def _main_places(counts: Counter[str]) -> tuple[str, ...]:
     """The kernel functions that threads waited in most often. If some tell what for, only these:
     the other threads of a program only sleep."""
-    places = [name for name, _ in counts.most_common()]
+    places = [name for name, count in counts.most_common() if name and count]
     known = [
         name
         for name in places

@@ -59,12 +59,17 @@ def place_kind(place: str, blocked: bool) -> str:
     return UNKNOWN_WAIT if blocked else EVENT
 
 
-def waits_off_cpus(percents: Mapping[str, float], off_cpus: float) -> dict[str, float]:
-    """Scale the ``percents`` of a single thread down to the share of the time that it was off the
-    CPUs (``off_cpus``, percent). Looks find it waiting too often, because they run when it leaves a
-    CPU."""
+def waits_off_cpus(
+    percents: Mapping[str, float], off_cpus: float, looks: float
+) -> dict[str, float]:
+    """Scale the ``percents`` of a thread to the share of the time that it was off the CPUs
+    (``off_cpus``, percent). Looks find it waiting too often, because they run when it leaves a CPU,
+    or too seldom (10 % instead of 58 % in a guest). ``looks`` found it waiting: too few of them
+    don't tell what for in the rest of the time."""
     total = sum(percents.values())
-    factor = 1.0 if total <= max(0.0, off_cpus) else max(0.0, off_cpus) / total
+    factor = max(0.0, off_cpus) / total if total else 1.0
+    if looks < LEAST_LOOKS:
+        factor = min(1.0, factor)
     return {kind: factor * percent for kind, percent in percents.items()}
 
 
@@ -102,11 +107,12 @@ class ProcessWaits:
     reached_quota: bool = False
     """Its cgroup used up the CPU time that it may have."""
     children_change: bool = False
-    """None of ``children`` existed from the beginning: they come and go."""
+    """None of ``children`` existed from the beginning: they come and go; these are names."""
     of_children: tuple[ProcessWaits, ...] = ()
     """How those that existed all the time were seen."""
     in_turn: bool = False
-    """It is children that come and go, as one process: ``pid`` is that of the last one."""
+    """It is children that come and go, as one process: ``pid`` is that of the last one, and
+    ``percents`` are of their parent's time."""
     in_idle_ring: bool = False
     """It sleeps in io_uring and does no disk I/O."""
     never_ran: bool = False
@@ -114,8 +120,9 @@ class ProcessWaits:
 
     @property
     def name(self) -> str:
-        """ "postgres (812)", "mysqld (thread 833 of 812)"."""
+        """ "postgres (812)", "mysqld (thread 833 of 812)", "dd (the last was 1735)"."""
         number = f"thread {self.pid} of {self.of}" if self.of else f"{self.pid}"
+        number = f"the last was {number}" if self.in_turn else number
         return f"{self.command or self.comm} ({number}{f', {self.role}' if self.role else ''})"
 
     @property
@@ -137,6 +144,11 @@ class ProcessWaits:
     def waiting(self) -> ProcessWaits | None:
         """The process itself if it waits for a disk and that matters, else its child that does."""
         return self if self.for_disk >= WAITS_PERCENT else self.child
+
+    @property
+    def named_child(self) -> ProcessWaits | None:
+        """The child to tell about beside the process: it does not wait for a disk itself."""
+        return None if self.waiting is self else self.child or self.unclear_child
 
     @property
     def unclear_child(self) -> ProcessWaits | None:
@@ -180,7 +192,7 @@ class ProcessWaits:
             return "sleeps in io_uring, for a disk, a socket or a timer: which cannot be seen"
         if not self.sleeps_unread or self.most_for_disk is not None:
             return ""
-        return "sleeps; what it waits for cannot be read"
+        return f"sleeps {self.percents[EVENT]:.0f} %; what it waits for cannot be read"
 
     @property
     def unknown_text(self) -> str:
@@ -189,6 +201,13 @@ class ProcessWaits:
             return ""
         return (f"is in state D {self.in_unknown:.0f} % of its time, for I/O or for something "
                 "else: which cannot be seen")  # fmt: skip
+
+    @property
+    def not_seen(self) -> float:
+        """Percent of the time of a single thread that was neither timed nor seen."""
+        if self.threads > 1 or self.kernel or self.running is None or self.ready is None:
+            return 0.0
+        return 100 - self.running - self.ready - sum(self.percents.values())
 
     @property
     def sleeps_unread(self) -> bool:
@@ -313,9 +332,11 @@ def process_text(waits: ProcessWaits, disk: str) -> str:
     if waits.looks < MIN_LOOKS and waits.unclear:
         return f"{waits.name} {waits.unclear}"
     parts = list(_parts(waits, disk))
+    if parts and waits.threads == 1 and waits.looks >= MIN_LOOKS:
+        parts += _rest(waits)
     if waits.threads > 1 and parts:
         return f"{waits.name}, at least one of {waits.threads} threads, {', '.join(parts)}"
-    if not parts and (waits.child or waits.unclear_child):
+    if not parts and waits.named_child:
         parts.append("sleeps")
     if not parts and waits.sleeps_unread:
         most = f"at most {waits.most_for_disk:.0f} % of its time" if waits.most_for_disk else "not"
@@ -326,6 +347,15 @@ def process_text(waits: ProcessWaits, disk: str) -> str:
     return f"{waits.name} {', '.join(parts)}"
 
 
+def _rest(waits: ProcessWaits) -> Iterator[str]:
+    """What the other parts leave of the time of a single thread."""
+    asleep = waits.percents.get(EVENT, 0.0)
+    if asleep >= MIN_PERCENT and not (waits.in_turn or waits.unclear or waits.in_idle_ring):
+        yield f"sleeps otherwise {asleep:.0f} %"
+    if waits.not_seen >= MIN_PERCENT:
+        yield f"{waits.not_seen:.0f} % not accounted for"
+
+
 def _parts(waits: ProcessWaits, disk: str) -> Iterator[str]:
     if waits.for_disk >= MIN_PERCENT:
         sure = waits.percents.get(DISK, 0.0) >= waits.for_disk / 2
@@ -334,14 +364,14 @@ def _parts(waits: ProcessWaits, disk: str) -> Iterator[str]:
             seen = round(waits.for_disk * waits.looks / 100)
             yield f"waits {what} most of its time ({seen} of {waits.looks} looks)"
             return
-        yield f"waits {what} {waits.for_disk:.0f} % of its time"
+        yield f"waits {what} {waits.for_disk:.0f} % of {'the' if waits.in_turn else 'its'} time"
     for kind, text in _TEXTS.items():
         if waits.percents.get(kind, 0.0) >= MIN_PERCENT:
             yield f"{text} {waits.percents[kind]:.0f} %"
     if waits.percents.get(CHILD, 0.0) >= MIN_PERCENT:
-        names = f" {', '.join(waits.children[:3])}" if waits.children else ""
-        whom = f"children, now{names}," if names and waits.children_change else f"child{names}"
-        yield f"waits for its {whom} {waits.percents[CHILD]:.0f} %"
+        names = ", ".join(waits.children[:3])
+        whom = f"children ({names})" if names and waits.children_change else f"child {names}"
+        yield f"waits for its {whom.rstrip()} {waits.percents[CHILD]:.0f} %"
     if (waits.ready or 0.0) >= MIN_PERCENT:
         quota = " (its cgroup reached its CPU quota)" * waits.reached_quota
         yield f"waits for a CPU {waits.ready:.0f} %{quota}"

@@ -9,12 +9,7 @@ from iopstui.format import first_of
 from iopstui.model.answer.answer import GOOD, NOTHING, SIGNS, UNKNOWN, WAITS, WARNING, Answer
 from iopstui.model.answer.evidence import evidence, excluded, not_seen
 from iopstui.model.answer.judge import Pair
-from iopstui.model.answer.process import (
-    WAITS_PERCENT,
-    ProcessWaits,
-    process_text,
-    waited_disk,
-)
+from iopstui.model.answer.process import ProcessWaits, process_text, waited_disk
 from iopstui.model.answer.situation import Situation
 from iopstui.model.answer.use import FOR_IOCOST
 from iopstui.model.block.target import Target
@@ -76,11 +71,8 @@ def _process_sentence(report: Report) -> str:
     waits = report.waits
     assert waits is not None
     text = _waits_text(report, waits)
-    child = waits.child or waits.unclear_child if waits.for_disk < WAITS_PERCENT else None
-    if child is None:
-        return text
-    now = ", now" * child.in_turn
-    return f"{text}; its child{now} {_waits_text(report, child)}"
+    child = waits.named_child
+    return f"{text}; its child {_waits_text(report, child)}" if child is not None else text
 
 
 def _waits_text(report: Report, waits: ProcessWaits) -> str:

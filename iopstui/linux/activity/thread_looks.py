@@ -1,0 +1,137 @@
+"""What one thread was seen in: its kernel function and state at each look, and its exact times."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from iopstui.linux.kernel_files import read_text
+from iopstui.linux.process.processes import task_stat
+from iopstui.model.answer.process import place_kind, waits_off_cpus
+
+MUCH_READY, MOSTLY_ASLEEP = 50.0, 90.0
+"""Percent of the time that one thread was ready, and of the looks that found it asleep: more of
+both is contradictory. Seen in a starved guest for a shell that waited for its child."""
+_RUNS, _BLOCKED, _SLEEPS = b"R", b"D", b"S"
+
+
+class Look(NamedTuple):
+    """A thread that was off the CPUs. ``place``: the kernel function it waited in ("": not to be
+    read at that moment). ``waits``: no kernel thread that waits for work, and not stopped."""
+
+    place: str
+    blocked: bool
+    waits: bool = True
+
+
+class WaitCounts:
+    """In how many looks each kind of wait was seen."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[Look] = Counter()
+
+    def note(self, seen: Iterable[Look]) -> None:
+        """Count one look, in which one or several threads were seen."""
+        self._counts.update({*seen})
+
+    def kinds(self) -> dict[str, float]:
+        """Looks by kind ("": it waits for nothing). The function of a thread that is just falling
+        asleep or waking up, or that is asleep and still queued (EEVDF, Linux 6.12), cannot be read.
+        These looks are spread over those in the same state, unless they are more than those."""
+        kinds: dict[str, float] = {}
+        for blocked in (True, False):
+            places = {one.place: count for one, count in self._counts.items()
+                      if one.waits and one.blocked is blocked}  # fmt: skip
+            unread = places.pop("", 0)
+            read = sum(places.values())
+            if unread > read:
+                places[""], unread = unread, 0
+            for place, count in places.items():
+                kind = place_kind(place, blocked)
+                kinds[kind] = kinds.get(kind, 0.0) + count * (1 + unread / max(1, read))
+        idle = sum(count for one, count in self._counts.items() if not one.waits)
+        return kinds | ({"": float(idle)} if idle else {})
+
+
+class ThreadLooks:
+    """``look`` samples the thread with this directory in /proc."""
+
+    def __init__(self, place: str, kernel: bool) -> None:
+        self._place = place
+        self._kernel = kernel
+        self._states: dict[str, bool] = {}
+        self._counts = WaitCounts()
+        self._first: tuple[float, int, int] | None = None
+        self._last: tuple[float, int, int] | None = None
+
+    def look(self) -> Look | None:
+        """``None`` if it was on a CPU, or ready for one, or is gone."""
+        words = (read_text(f"{self._place}/schedstat") or "").split()
+        if len(words) >= 2 and words[0].isdigit() and words[1].isdigit():
+            self._last = time.monotonic(), int(words[0]), int(words[1])
+            self._first = self._first or self._last
+        seen = seen_at(self._place, self._kernel, self._states)
+        if seen is not None:
+            self._counts.note([seen])
+        return seen
+
+    @property
+    def has_times(self) -> bool:
+        """Whether the kernel tells how long it ran."""
+        return self._first is not None
+
+    @property
+    def never_ran(self) -> bool:
+        """A kernel that doesn't count this writes 0."""
+        if self._first is None or self._last is None or not self._first[1]:
+            return False
+        return self._first[1:] == self._last[1:]
+
+    @property
+    def span_s(self) -> float:
+        """Seconds between its first and its last time."""
+        return self._last[0] - self._first[0] if self._first and self._last else 0.0
+
+    def on_cpus(self, span_s: float) -> tuple[float, float]:
+        """Percent of ``span_s`` on a CPU, and ready without one."""
+        if self._first is None or self._last is None or span_s <= 0:
+            return 0.0, 0.0
+        run, ready = (min(100.0, 100 * (self._last[part] - self._first[part]) / 1e9 / span_s)
+                      for part in (1, 2))  # fmt: skip
+        return run, ready
+
+    def contradicts(self, looks: int, span_s: float) -> bool:
+        """Whether it was found asleep in most of these looks, and is said to have been ready."""
+        asleep = 100 * sum(self._counts.kinds().values()) / looks
+        return self.on_cpus(span_s)[1] >= MUCH_READY and asleep >= MOSTLY_ASLEEP
+
+    def percents(self, looks: int, span_s: float) -> dict[str, float]:
+        """Percent of the time by kind of wait. The kernel tells exactly how long it was off the
+        CPUs in ``span_s``; the looks divide this time."""
+        counts = self._counts.kinds()
+        found = {kind: 100 * count / looks for kind, count in counts.items()}
+        if span_s > 0 and self.span_s > 0 and not self.contradicts(looks, span_s):
+            off = 100 * self.span_s / span_s - sum(self.on_cpus(span_s))
+            found = waits_off_cpus(found, off, sum(counts.values()))
+        return {kind: percent for kind, percent in found.items() if kind}
+
+
+def seen_at(place: str, kernel: bool, states: dict[str, bool]) -> Look | None:
+    """Look at the thread with this directory in /proc once. ``states`` keeps whether threads are
+    blocked in a function. The function is read first: it alone tells of one moment."""
+    where = read_text(f"{place}/wchan") or "0"
+    where = "" if where == "0" else where
+    try:
+        _, fields = task_stat(place)
+    except OSError:
+        return None
+    state = fields[0] if fields else _RUNS
+    if state == _RUNS:  # woken up meanwhile
+        return Look(where, states[where]) if where in states else None
+    if state not in (_BLOCKED, _SLEEPS) or (kernel and state == _SLEEPS):
+        return Look(where, False, waits=False)
+    if where:
+        states[where] = state == _BLOCKED
+    return Look(where, state == _BLOCKED)

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from iopstui.linux.activity import thread_looks
+from iopstui.linux.activity.task_waits import TaskWaits
+from iopstui.linux.activity.thread_looks import Look, WaitCounts, seen_at
+from iopstui.linux.kernel_files import Roots
+from iopstui.model.answer.process import DISK, EVENT, MIN_LOOKS, UNKNOWN_WAIT, ProcessWaits
+
+READS, UNREAD, RUNS = ("S", "read_events"), ("S", "0"), ("R", "0")
+
+
+class Threads:
+    """Threads of process 7 whose looks are 50 ms apart."""
+
+    def __init__(self, proc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._roots, self._now = Roots.under(proc), [100.0]
+        clock = SimpleNamespace(monotonic=lambda: self._now[0])
+        monkeypatch.setattr(thread_looks, "time", clock)
+
+    def watch(
+        self, looks: Sequence[Sequence[tuple[str, str]]], run: float = 0.29, ready: float = 0.1
+    ) -> ProcessWaits:
+        """``looks`` have (state, function) of each thread. All run for the same parts of the
+        time."""
+        waits = None
+        for number, threads in enumerate(looks):
+            for thread, (state, place) in enumerate(threads, 7):
+                task = self._roots.proc / f"7/task/{thread}"
+                task.mkdir(parents=True, exist_ok=True)
+                stat = f"7 (fio) {state} 1 " + "0 " * 40
+                (task / "stat").write_text(stat)
+                (self._roots.proc / "7/stat").write_text(stat)
+                (task / "wchan").write_text(place)
+                ns = 50e6 * number
+                (task / "schedstat").write_text(f"{int(run * ns)} {int(ready * ns)} 9")
+            if waits is None:
+                waits = TaskWaits(7, {}, self._roots)
+            else:
+                waits.look()
+            self._now[0] += 0.05
+        assert waits is not None
+        return waits.result()
+
+
+@pytest.mark.parametrize(("looks", "disk", "event"), [
+    # fio with libaio: many looks can't read what it sleeps in
+    ([READS] * 47 + [UNREAD] * 16 + [RUNS] * 37, 61.0, 0.0),
+    # it is found asleep too seldom, or too often
+    ([READS] * 10 + [RUNS] * 90, 61.0, 0.0),
+    ([READS] * 90 + [RUNS] * 10, 61.0, 0.0),
+    ([READS] * 30 + [("S", "ep_poll")] * 20 + [UNREAD] * 11 + [RUNS] * 39, 36.6, 24.4),
+    # more that can't be read than can: what for stays unknown
+    ([READS] * 20 + [UNREAD] * 41 + [RUNS] * 39, 20.0, 41.0),
+    ([UNREAD] * 61 + [RUNS] * 39, 0.0, 61.0),
+    # too few looks to tell what it sleeps for
+    ([READS] * 4 + [RUNS] * 96, 4.0, 0.0),
+])  # fmt: skip
+def test_a_thread_s_waits_add_up_to_the_time_it_was_off_the_cpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: list[tuple[str, str]], disk: float,
+    event: float,
+) -> None:  # fmt: skip
+    found = Threads(tmp_path, monkeypatch).watch([[look] for look in looks])
+    assert (found.running, found.ready) == (pytest.approx(29.0), pytest.approx(10.0))
+    assert found.percents.get(DISK, 0.0) == pytest.approx(disk, abs=0.1)
+    assert found.percents.get(EVENT, 0.0) == pytest.approx(event, abs=0.1)
+    assert found.not_seen == pytest.approx(61.0 - disk - event, abs=0.1)
+
+
+def test_without_times_the_looks_alone_tell(tmp_path: Path) -> None:
+    task = tmp_path / "proc/7/task/7"
+    task.mkdir(parents=True)
+    waits = None
+    for state, place in [("D", "submit_bio_wait")] * 10 + [("D", "0")] * 10 + [RUNS] * 20:
+        for directory in (task, task.parents[1]):
+            (directory / "stat").write_text(f"7 (fio) {state} 1 " + "0 " * 40)
+        (task / "wchan").write_text(place)
+        if waits is None:
+            waits = TaskWaits(7, {}, Roots.under(tmp_path))
+        else:
+            waits.look()
+    assert waits is not None and waits.result().percents == {DISK: 50.0}
+    assert waits.result().looks >= MIN_LOOKS and waits.result().not_seen == 0.0
+
+
+def test_only_one_of_several_threads_does_io(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one of them waits for is exact; for the same reason, any of them may wait."""
+    sleeps = ("S", "hrtimer_nanosleep")
+    looks = [[sleeps, ("D", "submit_bio_wait")]] * 30 + [[sleeps, RUNS]] * 70
+    found = Threads(tmp_path, monkeypatch).watch(looks)
+    assert found.percents == {EVENT: pytest.approx(61.0), DISK: pytest.approx(61.0)}
+    both = [[("D", "submit_bio_wait"), RUNS]] * 45 + [[RUNS, ("D", "folio_wait_bit")]] * 45
+    found = Threads(tmp_path, monkeypatch).watch(both + [[RUNS, RUNS]] * 10)
+    assert found.percents == {DISK: pytest.approx(90.0)}
+
+
+def test_the_function_is_read_before_the_state(tmp_path: Path) -> None:
+    """A thread that wakes up between the two was asleep, and it is known how."""
+    states: dict[str, bool] = {}
+
+    def look(state: str, place: str, kernel: bool = False) -> Look | None:
+        (tmp_path / "stat").write_text(f"7 (fio) {state} 1 " + "0 " * 40)
+        (tmp_path / "wchan").write_text(place)
+        return seen_at(str(tmp_path), kernel, states)
+
+    assert look("R", "submit_bio_wait") is None, "whether it was blocked is not known yet"
+    assert look("D", "submit_bio_wait") == Look("submit_bio_wait", True)
+    assert look("R", "submit_bio_wait") == Look("submit_bio_wait", True)
+    assert look("R", "0") is None
+    assert look("D", "0") == Look("", True)
+    assert look("S", "worker_thread", kernel=True) == Look("worker_thread", False, waits=False)
+    assert look("T", "do_signal_stop") == Look("do_signal_stop", False, waits=False)
+    (tmp_path / "stat").unlink()
+    assert seen_at(str(tmp_path), False, states) is None
+
+
+def test_looks_without_a_function_are_spread_over_those_in_the_same_state() -> None:
+    counts = WaitCounts()
+    for place, blocked, count in (
+        ("submit_bio_wait", True, 4), ("", True, 5), ("read_events", False, 6), ("", False, 3),
+    ):  # fmt: skip
+        for _ in range(count):
+            counts.note([Look(place, blocked), Look(place, blocked)])
+    counts.note([Look("worker_thread", False, waits=False)])
+    assert counts.kinds() == {DISK: 4.0 + 9.0, UNKNOWN_WAIT: 5.0, "": 1.0}
