@@ -22,7 +22,8 @@ EXIT_MEANINGS = {
     EXIT_REFUSED: "refused, because data could be lost",
     EXIT_VERDICT: "an expectation (`--expect`), a promise, a bound of `fit` or `capture --check` "
     "was not met; or a run with `--until-steady` was never steady; or `limit` found none; or I/Os "
-    "wait for the disk that `why` was asked about, or for a limit on the way to it",
+    "wait for the disk that `why` was asked about, or for a limit on the way to it; or the process "
+    "that it was asked about waits for a disk at least 30 % of its time, be each I/O quick or not",
     EXIT_MISSING: "something needed is missing: fio, a Python package, a permission, /proc; or a "
     "limit (`ulimit`) was reached; or all went well but for a recording that is incomplete (a full "
     "disk)",

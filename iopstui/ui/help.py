@@ -11,6 +11,7 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from iopstui import format as f
 from iopstui.discovery import feature_modules
 from iopstui.model.answer.judge import WINDOW
 from iopstui.model.figures.disk import DiskRates
@@ -63,7 +64,8 @@ def _figures(columns: Iterable[Column]) -> Iterator[tuple[str, str]]:
     """What the figures of a table mean, with their units."""
     for column in columns:
         if column.meaning:
-            unit = f" [{column.unit}]" if column.unit else ""
+            # a time has its unit beside it
+            unit = f" [{column.unit}]" if column.unit and column.form is not f.milliseconds else ""
             yield column.title, f"{column.meaning}{unit}"
 
 
@@ -119,6 +121,9 @@ PANELS: tuple[Section, ...] = (
         "Device (iostat), this second (/proc/diskstats; names as in iostat -x)",
         (
             *_figures(kernel_panel.COLUMNS),
+            ("fields", "of /proc/diskstats (the kernel's iostats.rst counts them): r/s 1, rrqm/s "
+                       "2, rMB/s 3, r_await 4/1, w/s 5, wrqm/s 6, wMB/s 7, w_await 8/5, infl 9, "
+                       "util 10, aqu-sz 11, d/s 12, f/s 16"),
             ("└name", "a device below the target: it counts the same I/O again; ×2: it is below "
                       "two of the devices above"),
             ("sum of 2", "the job's devices, each counted once; awaits are total waiting time "

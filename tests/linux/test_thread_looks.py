@@ -8,7 +8,7 @@ import pytest
 
 from iopstui.linux.activity import thread_looks
 from iopstui.linux.activity.task_waits import TaskWaits
-from iopstui.linux.activity.thread_looks import Look, WaitCounts, seen_at
+from iopstui.linux.activity.thread_looks import Look, WaitCounts, seen_at, wchan
 from iopstui.linux.kernel_files import Roots
 from iopstui.model.answer.process import DISK, EVENT, MIN_LOOKS, UNKNOWN_WAIT, ProcessWaits
 
@@ -108,17 +108,22 @@ def test_the_function_is_read_before_the_state(tmp_path: Path) -> None:
     def look(state: str, place: str, kernel: bool = False) -> Look | None:
         (tmp_path / "stat").write_text(f"7 (fio) {state} 1 " + "0 " * 40)
         (tmp_path / "wchan").write_text(place)
-        return seen_at(str(tmp_path), kernel, states)
+        return seen_at(str(tmp_path), kernel, states, wchan(str(tmp_path)))
 
     assert look("R", "submit_bio_wait") is None, "whether it was blocked is not known yet"
     assert look("D", "submit_bio_wait") == Look("submit_bio_wait", True)
     assert look("R", "submit_bio_wait") == Look("submit_bio_wait", True)
     assert look("R", "0") is None
     assert look("D", "0") == Look("", True)
+    (tmp_path / "wchan").write_text("folio_wait_bit")
+    (tmp_path / "stat").write_text("7 (fio) D 1 " + "0 " * 40)
+    fell_asleep = seen_at(str(tmp_path), False, states, "")
+    assert fell_asleep == Look("folio_wait_bit", True), "it is read again"
+    assert seen_at(str(tmp_path), False, {}, "") == Look("", True), "not if it cannot be read"
     assert look("S", "worker_thread", kernel=True) == Look("worker_thread", False, waits=False)
     assert look("T", "do_signal_stop") == Look("do_signal_stop", False, waits=False)
     (tmp_path / "stat").unlink()
-    assert seen_at(str(tmp_path), False, states) is None
+    assert seen_at(str(tmp_path), False, states, "") is None
 
 
 def test_looks_without_a_function_are_spread_over_those_in_the_same_state() -> None:

@@ -15,7 +15,7 @@ from iopstui.cli.program import main
 from iopstui.errors import EXIT_USAGE
 from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS
 from iopstui.model.answer.evidence import excluded, not_seen
-from iopstui.model.answer.judge import Seen, judge
+from iopstui.model.answer.judge import Pair, Seen, combined_verdict, judge
 from iopstui.model.answer.process import (
     CHILD,
     DISK,
@@ -114,7 +114,7 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
     (replace(WAITING, looks=4, percents={DISK: 100.0}),
      "● postgres (812) was looked at 4 times only: too few to tell what it waits for"),
     (replace(WAITING, percents={UNKNOWN_WAIT: 60.0}, readable=False, devices=frozenset(),
-             io_percent=55.0),
+             io_percent=55.0, not_seen=27.0),
      "▲ postgres (812) waits in state D, most likely for I/O, 60 % of its time, runs 12 %, 27 % "
      "not accounted for"),
     (replace(WAITING, percents={DISK: 41.0, LOCK: 3.0, EVENT: 15.0}, running=29.0, ready=12.0),
@@ -177,6 +177,70 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
 ])  # fmt: skip
 def test_a_process(waits: ProcessWaits, text: str) -> None:
     assert report(waits).sentences[0] == text
+
+
+def alone(second: DiskRates, use: DiskUse, waited: float = 0.0) -> list[Pair]:
+    """The answers where vdb alone is used."""
+    disks = dict.fromkeys(DISKS, rates()) | {"vdb": second}
+    frames = [replace(frame(n + 1.0, disks), more={"pressure": {"some": waited}}) for n in range(5)]
+    return judge(Seen(TARGET, frames, {}, use=use))
+
+
+def fast(in_flight: float, flush_ms: float = 0.0) -> DiskRates:
+    second = changed(rates(9000, 0, 1), aqu_sz=in_flight, util=70.0, r_await=0.05)
+    return replace(second, flushes=1000, flush_ms=1000 * flush_ms)
+
+
+@pytest.mark.parametrize(("second", "reason"), [
+    (fast(0.9), "; vdb is quick, 50.0 µs on average: it waits for one I/O after the other"),
+    (fast(3.0), "; vdb is quick, 50.0 µs on average, so it waits often, not long"),
+    (fast(0.9, 0.45), "; vdb is quick, 50.0 µs on average, flushes 450 µs: it waits for one I/O "
+     "after the other"),
+    (fast(0.9, 0.7), ""), (changed(rates(400, 0, 1), aqu_sz=0.9, util=95.0, r_await=2.2), ""),
+])  # fmt: skip
+def test_why_a_process_waits_much_for_a_quick_disk_is_told(second: DiskRates, reason: str) -> None:
+    pairs = alone(second, DiskUse(5.0, 5.0, as_root=True))
+    assert combined_verdict(pairs) == NOTHING
+    hidden = replace(WAITING, devices=frozenset())
+    sleeps = replace(WAITING, pid=7, percents={EVENT: 99.0}, running=0.0, of_children=(WAITING,),
+                     places=("hrtimer_nanosleep",))  # fmt: skip
+    for waits in (WAITING, hidden, sleeps):
+        first, second_line, *lines = why_lines(Report(pairs, WAITS, 5, waits))
+        assert first.startswith("▲ ") and first.endswith(f", runs 12 %{reason}")
+        assert second_line.startswith("● vdb ")
+        assert any("at a time (threads, a deeper queue)" in line for line in lines) is bool(reason)
+    behind = replace(WAITING, percents={DISK: 40.0}, ready=50.0)
+    lines = list(why_lines(Report(pairs, NOTHING, 5, behind)))
+    assert not any("quick, 50.0 µs on average:" in line or "at a time" in line for line in lines)
+
+
+def test_a_process_whose_sleep_was_hardly_seen_cannot_be_judged() -> None:
+    unseen = replace(WAITING, percents={DISK: 3.0}, running=33.0, not_seen=55.0)
+    assert process_verdict(unseen, NOTHING) == UNKNOWN
+    assert process_text(unseen, "vdb").endswith("runs 33 %, 55 % of its time is not accounted for")
+    assert process_verdict(replace(unseen, not_seen=29.0), NOTHING) == NOTHING
+
+
+def test_who_cannot_see_who_does_it_is_sent_to_root() -> None:
+    for as_root, told in ((False, "  next: see more as root: iopstui why vdb"), (True, None)):
+        disks = {"vdb": (36e6, 0.0, 16.0)}
+        use = DiskUse(5.0, 5.0, hidden=3, as_root=as_root, disks=disks)
+        pairs = alone(changed(fast(16.0), r_await=0.2), use)
+        lines = [*why_lines(Report(pairs, NOTHING, 5))]
+        assert lines[0].startswith("● vdb is in use and quick")
+        assert ("only root sees who does it" in lines[0]) is not as_root
+        assert next((line for line in lines if "next:" in line), None) == told
+
+
+@pytest.mark.parametrize(("waited", "in_flight", "told"), [
+    (0.0, 16.0, True), (2.0, 16.0, True), (30.0, 16.0, False), (2.0, 0.5, False),
+])  # fmt: skip
+def test_waits_of_libaio_are_said_not_to_count_where_tasks_wait_for_little_else(
+    waited: float, in_flight: float, told: bool
+) -> None:
+    second = changed(rates(4000, 0, 4), aqu_sz=in_flight)
+    lines = why_lines(Report(alone(second, USED, waited), NOTHING, 5))
+    assert any("(those for libaio are not counted)" in line for line in lines) is told
 
 
 def test_a_process_that_sleeps_in_a_ring_and_does_no_io_waits_for_no_disk() -> None:
@@ -383,9 +447,8 @@ def test_what_was_not_read_in_time_is_told() -> None:
     assert situation.use is not None
     hides = replace(situation, use=replace(situation.use, hidden=ALL_HIDDEN))
     assert "the I/O of all processes of other users (root sees it)" in not_seen(hides)
-    # root in a container without that capability
     closed = replace(situation, use=replace(situation.use, hidden=8, as_root=True), devices={})
-    assert "the I/O of 8 processes of other users (needs CAP_SYS_PTRACE)" in not_seen(closed)
+    assert "the I/O of 8 processes that root cannot read here" in not_seen(closed)
     assert decide(closed).who == "who does it cannot be seen"
 
 

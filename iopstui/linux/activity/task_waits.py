@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from iopstui.linux.activity.thread_looks import ThreadLooks, WaitCounts, seen_at
+from iopstui.linux.activity.thread_looks import ThreadLooks, WaitCounts, seen_at, wchan
 from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
 from iopstui.linux.devices.open_devices import OpenDevices
 from iopstui.linux.kernel_files import Roots, decode, list_names, read_bytes, read_text
@@ -25,7 +25,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.text import printable
 
 MAX_THREADS, MAX_CHILDREN = 64, 16
-LOOK_S = 0.05
+LOOK_S, LOOK_FEW_S, FEW_THREADS = 0.05, 0.02, 4
 LEAST_LOOKS = 5
 """In each second."""
 MAX_NAMES, NAMED_SHARE = 3, 0.1
@@ -60,6 +60,7 @@ class TaskWaits:
         self._first_children = children(pid, self._proc)
         few = not is_child and len(self._first_children) <= MAX_CHILDREN
         self._children: list[TaskWaits] = []
+        self._peeks_first = not is_child
         self._in_turn = None if is_child else _ChildrenInTurn(self._proc, self._open)
         self.look()
         self._children += [
@@ -82,20 +83,34 @@ class TaskWaits:
             self._in_turn.note_devices(self._later_children())
         enough = self._looks + LEAST_LOOKS
         while (left := moment - time.monotonic()) > 0 or (self._state and self._looks < enough):
-            time.sleep(min(left, LOOK_S) if left > 0 else LOOK_S)
+            pause = LOOK_FEW_S if self._has_few_threads else LOOK_S
+            time.sleep(min(left, pause) if left > 0 else pause)
             self.look()
+
+    @property
+    def _has_few_threads(self) -> bool:
+        return sum(one._most_threads for one in (self, *self._children)) <= FEW_THREADS
 
     def note_devices(self) -> None:
         """Look at its open files."""
         reading, writing = self._open.of_process(self._place)
         self._devices |= (reading | writing).difference(ELSEWHERE)
 
+    def peek(self) -> None:
+        """Read only the kernel functions of all threads that are known."""
+        for child in self._children:
+            child.peek()
+        for thread in self._threads.values():
+            thread.peek()
+
     def look(self) -> None:
         """Look at the process and at its children once."""
-        for child in self._children:
-            child.look()
+        if self._peeks_first:
+            self.peek()
         if self._in_turn is not None:
             self._in_turn.look(self._later_children())
+        for child in self._children:
+            child.look()
         try:
             comm, fields = task_stat(self._place)
         except OSError:
@@ -132,6 +147,7 @@ class TaskWaits:
 
     def result(self) -> ProcessWaits:
         """What was seen so far."""
+        percents, rest = self._percents()
         running, ready = self._busiest()
         now = children(self.pid, self._proc)
         stayed = tuple(child for child in now if child in self._first_children)
@@ -139,7 +155,7 @@ class TaskWaits:
         in_turn = self._in_turn.result() if self._in_turn is not None else None
         return ProcessWaits(
             self.pid, self._comm, self._command, self._looks, self._state,
-            self._percents(), running, ready, _main_places(self._places),
+            percents, running, ready, _main_places(self._places),
             not self._state or os.access(f"{self._place}/fd", os.R_OK | os.X_OK), self._kernel,
             frozenset(self._devices), self._parent, self._names(stayed, now),
             self._role(), self._of, self._most_threads,
@@ -147,6 +163,7 @@ class TaskWaits:
             children_change=not stayed,
             of_children=(*seen, *([in_turn] if in_turn is not None else ())),
             never_ran=self._never_ran(),
+            not_seen=rest,
         )  # fmt: skip
 
     def _never_ran(self) -> bool:
@@ -154,16 +171,20 @@ class TaskWaits:
         threads = self._threads.values()
         return len(threads) == self._most_threads and all(one.never_ran for one in threads)
 
-    def _percents(self) -> dict[str, float]:
-        """Percent of the time by kind of wait: exact sums for a kind that one thread was seen in.
-        If there are several such threads, the looks that found any of them, if that is more."""
+    def _percents(self) -> tuple[dict[str, float], float]:
+        """Percent of the time by kind of wait, and of which nothing is known: exact sums for a kind
+        that one thread was seen in. If there are several such threads, the looks that found any of
+        them, if that is more."""
         looks, span_s = max(1, self._looks), self._span_s
         found: dict[str, float] = {}
+        rest = 0.0
         for thread in self._threads.values():
-            for kind, percent in thread.percents(looks, span_s).items():
+            percents, not_seen = thread.percents(looks, span_s)
+            rest = max(rest, not_seen)
+            for kind, percent in percents.items():
                 any_of_them = 100 * self._kinds[kind] / looks if kind in found else 0.0
                 found[kind] = max(percent, found.get(kind, 0.0), any_of_them)
-        return found
+        return found, rest
 
     @property
     def _span_s(self) -> float:
@@ -236,7 +257,8 @@ class _ChildrenInTurn:
             name = printable(decode(comm))
             names[name], waits = pid, False
             for thread in [*list_names(f"{place}/task")][:MAX_THREADS]:
-                seen = seen_at(f"{place}/task/{thread}", False, self._states)
+                task = f"{place}/task/{thread}"
+                seen = seen_at(task, False, self._states, wchan(task))
                 if seen is not None and seen.waits:
                     looks.add(seen)
                     self._places[seen.place] += bool(seen.place)

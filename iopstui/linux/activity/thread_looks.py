@@ -56,23 +56,31 @@ class WaitCounts:
 
 
 class ThreadLooks:
-    """``look`` samples the thread with this directory in /proc."""
+    """``look`` samples the thread with this directory in /proc. ``peek`` may come before it: what
+    takes longer could hold the thread up, which is then found ready."""
 
     def __init__(self, place: str, kernel: bool) -> None:
         self._place = place
         self._kernel = kernel
         self._states: dict[str, bool] = {}
+        self._where: str | None = None
         self._counts = WaitCounts()
         self._first: tuple[float, int, int] | None = None
         self._last: tuple[float, int, int] | None = None
 
+    def peek(self) -> None:
+        """Read its kernel function only."""
+        self._where = wchan(self._place)
+
     def look(self) -> Look | None:
         """``None`` if it was on a CPU, or ready for one, or is gone."""
+        where, self._where = self._where, None
+        where = wchan(self._place) if where is None else where
         words = (read_text(f"{self._place}/schedstat") or "").split()
         if len(words) >= 2 and words[0].isdigit() and words[1].isdigit():
             self._last = time.monotonic(), int(words[0]), int(words[1])
             self._first = self._first or self._last
-        seen = seen_at(self._place, self._kernel, self._states)
+        seen = seen_at(self._place, self._kernel, self._states, where)
         if seen is not None:
             self._counts.note([seen])
         return seen
@@ -107,22 +115,28 @@ class ThreadLooks:
         asleep = 100 * sum(self._counts.kinds().values()) / looks
         return self.on_cpus(span_s)[1] >= MUCH_READY and asleep >= MOSTLY_ASLEEP
 
-    def percents(self, looks: int, span_s: float) -> dict[str, float]:
-        """Percent of the time by kind of wait. The kernel tells exactly how long it was off the
-        CPUs in ``span_s``; the looks divide this time."""
+    def percents(self, looks: int, span_s: float) -> tuple[dict[str, float], float]:
+        """Percent of the time by kind of wait, and of which nothing is known. The kernel tells
+        exactly how long it was off the CPUs in ``span_s``; the looks divide this time."""
         counts = self._counts.kinds()
         found = {kind: 100 * count / looks for kind, count in counts.items()}
+        rest = 0.0
         if span_s > 0 and self.span_s > 0 and not self.contradicts(looks, span_s):
             off = 100 * self.span_s / span_s - sum(self.on_cpus(span_s))
             found = waits_off_cpus(found, off, sum(counts.values()))
-        return {kind: percent for kind, percent in found.items() if kind}
+            rest = max(0.0, off - sum(found.values()))
+        return {kind: percent for kind, percent in found.items() if kind}, rest
 
 
-def seen_at(place: str, kernel: bool, states: dict[str, bool]) -> Look | None:
-    """Look at the thread with this directory in /proc once. ``states`` keeps whether threads are
-    blocked in a function. The function is read first: it alone tells of one moment."""
+def wchan(place: str) -> str:
+    """The kernel function that a thread sleeps in; "" if it does not, or it cannot be read."""
     where = read_text(f"{place}/wchan") or "0"
-    where = "" if where == "0" else where
+    return "" if where == "0" else where
+
+
+def seen_at(place: str, kernel: bool, states: dict[str, bool], where: str) -> Look | None:
+    """Look at the thread with this directory in /proc once. ``states`` keeps whether threads are
+    blocked in a function. ``where`` was read first: it alone tells of one moment."""
     try:
         _, fields = task_stat(place)
     except OSError:
@@ -132,6 +146,8 @@ def seen_at(place: str, kernel: bool, states: dict[str, bool]) -> Look | None:
         return Look(where, states[where]) if where in states else None
     if state not in (_BLOCKED, _SLEEPS) or (kernel and state == _SLEEPS):
         return Look(where, False, waits=False)
+    if not where and states:  # it fell asleep meanwhile
+        where = wchan(place)
     if where:
         states[where] = state == _BLOCKED
     return Look(where, state == _BLOCKED)

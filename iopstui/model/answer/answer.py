@@ -113,6 +113,10 @@ _NUMBER = re.compile(r"(?<![\w(/.-])\d")
 """A figure, but neither a process number nor a digit in a name."""
 _PART_ENDS = re.compile(r"(?:[;:.]|,(?! (?:but|and|or|not|none)\b)) ")
 """Where a part ends; a part that qualifies the one before it stays with it."""
+_LIST, _LIST_PARTS = re.compile(r"in flight ([\d.]+): ([^;]+)$"), re.compile(r" ([\d.]+)(?:,|$)")
+"""Where the I/Os in flight are."""
+REST_SHARE = 0.05
+"""A smaller part of them is not told."""
 _PERSON = re.compile(
     r"(?:(\S+).*? \((\d+)(?:, [^()]*)?\)|(.+?) \((\d+ processes)\)).*"
     r" does (all|(?:at least )?\d+ %) of its bytes"
@@ -146,13 +150,23 @@ def _ranked(text: str, who: str) -> Iterator[tuple[str, str]]:
     yield text, who
     texts = [text := _ASIDES.sub("", text)]
     for end in reversed([*_PART_ENDS.finditer(text)]):
-        shorter = text[: end.start()]
+        shorter = text[: end.start()] + _rest(text, end)
         if _NUMBER.search(shorter) is None and _NUMBER.search(text):
             break
         texts.append(shorter)
     yield from ((words, who) for words in texts)
     if who:
         yield from ((words, "") for words in texts)
+
+
+def _rest(text: str, end: re.Match[str]) -> str:
+    """Says how many of the I/Os are in the parts that are left out ("in flight 8.0: vda 6.0")."""
+    found = _LIST.search(text, 0, end.start())
+    if found is None or end[0] != ", ":
+        return ""
+    named = sum(float(part) for part in _LIST_PARTS.findall(found[2]))
+    rest = float(found[1]) - named
+    return f", rest {rest:.1f}" if rest >= REST_SHARE * float(found[1]) else ""
 
 
 def _whole_words(text: str, room: int, width: Callable[[str], int]) -> str:

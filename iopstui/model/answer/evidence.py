@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from iopstui import format as units
 from iopstui.model.answer.answer import Answer
-from iopstui.model.answer.situation import FEW_IOS, Situation
+from iopstui.model.answer.situation import FEW_IOS, WAITED_PERCENT, Situation
 from iopstui.model.answer.who import are_alike, moved_s, who_rows
 
 MAX_LINES, MAX_UPPER = 5, 2
@@ -39,7 +39,8 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
         )
     yield from _layers(s)
     if s.waited_percent is not None:
-        hidden = " (those for libaio are not counted)" * (s.waited_percent < 1.0 <= s.in_flight)
+        few = s.waited_percent < WAITED_PERCENT and s.in_flight >= 1.0
+        hidden = " (those for libaio are not counted)" * few
         yield f"tasks waited for I/O of any kind {s.waited_percent:.0f} % of the time{hidden}"
     if s.idle_rings and (s.waited_percent or 0.0) >= LITTLE:
         yield f"{s.idle_rings[0].name} sleeps in io_uring without disk I/O, which counts as waiting"
@@ -105,8 +106,8 @@ def not_seen(s: Situation, no_probe: str = "") -> list[str]:
     if s.use is None:
         missing.append("who uses it, blocked tasks, limits of cgroups (not read in these seconds)")
     if s.use is not None and s.use.hidden:
-        needs = "needs CAP_SYS_PTRACE" if s.use.as_root else "root sees it"
-        missing.append(f"the I/O of {s.use.hidden_text} of other users ({needs})")
+        whose = "that root cannot read here" if s.use.as_root else "of other users (root sees it)"
+        missing.append(f"the I/O of {s.use.hidden_text} {whose}")
     if s.use is not None and not s.use.as_root and s.conditions.logged is None:
         missing.append("errors in the kernel's log (root reads it)")
     if s.use is not None and not s.use.limits_readable:

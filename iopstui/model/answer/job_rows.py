@@ -14,6 +14,7 @@ from iopstui.model.answer.answer import (
     GOOD,
     NOTHING,
     OF_A_SECOND,
+    REST_SHARE,
     UNKNOWN,
     WAITS,
     WARNING,
@@ -153,6 +154,9 @@ def job(s: Situation) -> Answer:
     # the largest first: a short line leaves out the last ones
     largest = sorted(wait_parts(waits), key=lambda part: -part[1])
     places = [f"{name} {ios:.1f}" for name, ios in largest if ios >= FEW_IOS]
+    rest = waits.ios - sum(ios for _, ios in largest)
+    if places and rest >= REST_SHARE * waits.ios:
+        places.append(f"rest {rest:.1f}")
     text = f"{', '.join(parts)}; in flight {waits.ios:.1f}{': ' * bool(places)}{', '.join(places)}"
     if unsent := _not_sent_below(s, frames[-ENOUGH_SECONDS:]):
         text, verdict, next_step = text + unsent, NOTHING, advise("never-written")

@@ -38,6 +38,7 @@ from iopstui.model.answer.table import (
     with_span,
 )
 from iopstui.model.answer.use import DiskUse, mean_use
+from iopstui.model.answer.words import ONLY_ROOT
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.figures.disk import DiskRates, mean_ms
@@ -95,7 +96,14 @@ def judge(seen: Seen, quiet_words: bool = True) -> list[Pair]:
     if pairs:
         situation, first = pairs[0]
         pairs[0] = situation, with_span(situation, first if first.text else quiet(situation))
-    return pairs
+    return [(situation, _with_root(answer)) for situation, answer in pairs]
+
+
+def _with_root(answer: Answer) -> Answer:
+    """If only root sees who does the I/O, that is the next step where there is no other."""
+    if answer.who != ONLY_ROOT or answer.next:
+        return answer
+    return replace(answer, next=advise("root", answer.disk))
 
 
 def combined_verdict(pairs: Sequence[Pair]) -> str:

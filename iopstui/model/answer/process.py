@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from iopstui import format as units
+from iopstui.model.answer import words
 from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS, Answer
-from iopstui.model.answer.situation import NEARLY_ALWAYS, Situation
+from iopstui.model.answer.situation import NEARLY_ALWAYS, QUEUED_MS, SINGLE_DEPTH, Situation
 from iopstui.model.answer.use import at_least
 from iopstui.model.answer.who import MAIN_SHARE
 
@@ -19,7 +21,7 @@ BUSY_PERCENT = 70.0
 """A process that runs, or is ready to, for this percentage of the time has little left to wait
 in."""
 MIN_LOOKS, LEAST_LOOKS = 20, 5
-"""Fewer looks at a process prove nothing. There are 20 a second, fewer if the CPUs are full. The
+"""Fewer looks at a process prove nothing. There are 20 or 50 a second, fewer if CPUs are full. The
 second number suffices for what nearly all of them show."""
 WAITS_PERCENT = 30.0
 """A process that waits for this percentage of its time waits for something that matters."""
@@ -115,6 +117,8 @@ class ProcessWaits:
     ``percents`` are of their parent's time."""
     in_idle_ring: bool = False
     """It sleeps in io_uring and does no disk I/O."""
+    not_seen: float = 0.0
+    """Percent of the time of a thread that was off the CPUs, for which nobody knows what."""
     never_ran: bool = False
     """No thread of it ran: it neither asked for I/O nor took a result."""
 
@@ -185,6 +189,8 @@ class ProcessWaits:
             return f"was looked at {self.looks} times only: too few to tell what it waits for"
         if self.in_unknown + self.for_disk >= WAITS_PERCENT:
             return self.unknown_text
+        if self.not_seen >= WAITS_PERCENT:
+            return f"{self.not_seen:.0f} % of its time is not accounted for"
         on_cpus = (self.running or 0.0) + (self.ready or 0.0)
         if self.for_disk >= MIN_PERCENT or on_cpus >= BUSY_PERCENT or self.kernel:
             return ""
@@ -201,13 +207,6 @@ class ProcessWaits:
             return ""
         return (f"is in state D {self.in_unknown:.0f} % of its time, for I/O or for something "
                 "else: which cannot be seen")  # fmt: skip
-
-    @property
-    def not_seen(self) -> float:
-        """Percent of the time of a single thread that was neither timed nor seen."""
-        if self.threads > 1 or self.kernel or self.running is None or self.ready is None:
-            return 0.0
-        return 100 - self.running - self.ready - sum(self.percents.values())
 
     @property
     def sleeps_unread(self) -> bool:
@@ -302,6 +301,39 @@ def waited_disk(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) 
     return tops[0] if tops else ""
 
 
+def quick_disk(
+    waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]
+) -> Situation | None:  # fmt: skip
+    """The disk that the process waits for, if nothing waits long there: it waits for many I/Os that
+    are quick, and so are its flushes, which are not in the mean time of the I/Os."""
+    waiting = waits.waiting
+    disk = waited_disk(waiting, pairs) if waiting is not None else ""
+    # another user's files cannot be seen: it waits for the only disk that is used
+    found = (s for s, answer in pairs if answer.verdict == NOTHING and words.is_quick(s)
+             and (s.disk == disk if disk else s.others_are_idle)
+             and not _may_hold_back(s, answer))  # fmt: skip
+    s = next(found, None)
+    if s is None or waiting is None:
+        return None
+    flushes = _flushes_matter(s, waiting.for_disk)
+    return None if flushes and (s.flush_ms or 0.0) >= QUEUED_MS else s
+
+
+def _flushes_matter(s: Situation, percent: float) -> bool:
+    return 100 * s.flushing >= IN_FLIGHT_SHARE * percent
+
+
+def quick_text(s: Situation, percent: float) -> str:
+    """Why a process waits ``percent`` of its time for a quick disk."""
+    how = ": it waits for one I/O after the other"
+    if s.in_flight >= SINGLE_DEPTH:
+        how = ", so it waits often, not long"
+    flushes = ""
+    if _flushes_matter(s, percent):
+        flushes = f", flushes {units.milliseconds(s.flush_ms)}"
+    return f"{s.disk} is quick, {words.mean(s)}{flushes}{how}"
+
+
 def _may_be_waited_for(waits: ProcessWaits, s: Situation, answer: Answer) -> bool:
     if _may_hold_back(s, answer):
         return True
@@ -352,7 +384,7 @@ def _rest(waits: ProcessWaits) -> Iterator[str]:
     asleep = waits.percents.get(EVENT, 0.0)
     if asleep >= MIN_PERCENT and not (waits.in_turn or waits.unclear or waits.in_idle_ring):
         yield f"sleeps otherwise {asleep:.0f} %"
-    if waits.not_seen >= MIN_PERCENT:
+    if MIN_PERCENT <= waits.not_seen < WAITS_PERCENT:
         yield f"{waits.not_seen:.0f} % not accounted for"
 
 

@@ -217,9 +217,18 @@ class Situation:
     @property
     def flushing(self) -> float:
         """Flushes under way on average; the requests in flight don't include them."""
-        spent = sum((rates.flushes or 0) * (rates.f_await or 0.0) for rates in self.seconds)
         seconds = sum(rates.seconds for rates in self.seconds)
-        return spent / 1e3 / seconds if seconds else 0.0
+        return self._flushed_ms / 1e3 / seconds if seconds else 0.0
+
+    @property
+    def flush_ms(self) -> float | None:
+        """Mean time of a flush."""
+        count = sum(rates.flushes or 0 for rates in self.seconds)
+        return self._flushed_ms / count if count else None
+
+    @property
+    def _flushed_ms(self) -> float:
+        return sum((rates.flushes or 0) * (rates.f_await or 0.0) for rates in self.seconds)
 
     @cached_property
     def ios_s(self) -> float:

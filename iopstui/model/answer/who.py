@@ -243,7 +243,7 @@ def who_rows(
     below it."""
     for one in [one for one in found[:most] if one.share >= LITTLE_SHARE]:
         p50_ns, p99_ns = request_latency(one.pid or 0, disks, probes)
-        times = [f"{name} {units.latency(ns)}"
+        times = [f"{name} about {units.axis_latency(ns)}"
                  for name, ns in (("p50", p50_ns), ("p99", p99_ns)) if ns is not None]  # fmt: skip
         each = f" ({', '.join(times)})" if times else ""
         bound = "at least " * (one.at_least and one.share < ALL)
@@ -255,13 +255,17 @@ def request_latency(
 ) -> tuple[int | None, int | None]:
     """p50 and p99 (ns) in the device of the requests that this process sent itself, on the first of
     these disks where it sent any; unknown if there were too few. Its writes through the page cache
-    are not included: the kernel sends them."""
+    are not included: the kernel sends them. Rounded to two digits: the bins are 12 % wide."""
     tasks = [task for probe in probes for task in probe.tasks if task.pid == pid]
     disk = next((name for name in disks if any(task.disk == name for task in tasks)), "")
     bins = merge(task.bins for task in tasks if task.disk == disk)
     ios, ranks = sum(bins.values()), percentiles(bins, (50.0, 99.0))
-    return (ranks.get(50.0) if ios >= MIN_FOR_P50 else None,
-            ranks.get(99.0) if ios >= MIN_FOR_P99 else None)  # fmt: skip
+    return (_rounded(ranks.get(50.0)) if ios >= MIN_FOR_P50 else None,
+            _rounded(ranks.get(99.0)) if ios >= MIN_FOR_P99 else None)  # fmt: skip
+
+
+def _rounded(ns: int | None) -> int | None:
+    return None if ns is None else int(float(f"{ns:.2g}"))
 
 
 def syncing_array(

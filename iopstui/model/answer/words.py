@@ -26,6 +26,7 @@ SOME_WAIT_PERCENT = 0.5
 LOWER_SHARE = 0.25
 """A layer holds requests back if the devices below it have less than this part of them."""
 NOTHING_WAITS = "nothing waits"
+ONLY_ROOT = "only root sees who does it"
 
 
 def quiet_text(s: Situation) -> str:
@@ -145,7 +146,7 @@ def who(s: Situation) -> str:
     if not text and s.use is not None and s.use.hidden and seen < MAIN_SHARE and in_use:
         if not _was_read_meanwhile(s, s.use):
             return ""
-        return "only root sees who does it" if not s.use.as_root else "who does it cannot be seen"
+        return ONLY_ROOT if not s.use.as_root else "who does it cannot be seen"
     return text
 
 

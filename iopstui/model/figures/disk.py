@@ -88,8 +88,9 @@ class DiskRates:
     f_s = _rate("f/s", "flushes", "flush requests completed (whole disks only)", rank=5, width=5)
     f_await = Figure("f_await", "ms", "mean time of a flush request", "flush_ms", "flushes",
                      width=7, form=f.milliseconds)  # fmt: skip
-    aqu_sz = Figure("aqu-sz", "", "mean number of requests in flight (of those that completed)",
-                    "weighted_ms", SECONDS, per=1000, rank=1)  # fmt: skip
+    aqu_sz = Figure("aqu-sz", "", "mean number of requests in flight (kernels since 5.0 count a "
+                    "request's whole time when it completes)", "weighted_ms", SECONDS, per=1000,
+                    rank=1)  # fmt: skip
     util = Figure(
         "util", "%", "share of the time with at least one request in flight, which kernels since "
         "5.0 sample each tick (1 to 10 ms): wrong for short I/Os in step with the tick; not the "

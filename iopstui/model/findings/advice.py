@@ -48,6 +48,8 @@ HINTS: Mapping[str, str] = {
     "numjobs": "compare with more jobs (numjobs)",
     "only-fewer": "compare with {}, of iodepth={} as now",
     "larger-blocks": "compare with larger blocks (bs): each byte may cost less CPU",
+    "in-flight": "with larger I/Os, or more of them at a time (threads, a deeper queue), it may do "
+    "more, if {} does: iopstui sweep measures that",
     "deeper": "compare with a larger iodepth or more jobs: one I/O at a time waits for each answer",
     "pace": "compare without {}: the disk may do more",
     "never-written": "compare with blocks that have data: write them first (rw=write)",

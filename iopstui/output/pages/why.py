@@ -9,7 +9,13 @@ from iopstui.format import first_of
 from iopstui.model.answer.answer import GOOD, NOTHING, SIGNS, UNKNOWN, WAITS, WARNING, Answer
 from iopstui.model.answer.evidence import evidence, excluded, not_seen
 from iopstui.model.answer.judge import Pair
-from iopstui.model.answer.process import ProcessWaits, process_text, waited_disk
+from iopstui.model.answer.process import (
+    ProcessWaits,
+    process_text,
+    quick_disk,
+    quick_text,
+    waited_disk,
+)
 from iopstui.model.answer.situation import Situation
 from iopstui.model.answer.use import FOR_IOCOST
 from iopstui.model.block.target import Target
@@ -71,8 +77,12 @@ def _process_sentence(report: Report) -> str:
     waits = report.waits
     assert waits is not None
     text = _waits_text(report, waits)
-    child = waits.named_child
-    return f"{text}; its child {_waits_text(report, child)}" if child is not None else text
+    if (child := waits.named_child) is not None:
+        text += f"; its child {_waits_text(report, child)}"
+    quick = quick_disk(waits, report.pairs) if report.verdict == WAITS else None
+    if quick is not None and waits.waiting is not None:
+        text += f"; {printable(quick_text(quick, waits.waiting.for_disk))}"
+    return text
 
 
 def _waits_text(report: Report, waits: ProcessWaits) -> str:
@@ -123,6 +133,9 @@ def _details(report: Report) -> dict[str, list[str]]:
     step = answer.next
     if waits is not None and unread and (waits.unclear or step == advise("root", answer.disk)):
         step = advise("root", str(waits.pid))
+    elif waits is not None and report.verdict == WAITS and not step:
+        quick = quick_disk(waits, report.pairs)
+        step = advise("in-flight", quick.disk) if quick is not None else step
     return {
         "evidence": [*lines, *evidence(situation, answer)][:5],
         "excluded": excluded(situation, answer),

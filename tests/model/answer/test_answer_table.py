@@ -458,7 +458,7 @@ def test_a_disk_whose_slowest_requests_take_long_is_not_called_quick() -> None:
 def test_percentiles_of_some_of_the_seconds_are_not_put_beside_figures_of_all() -> None:
     hog = DiskUser(965, "fio", "fio --name=hog", write_s=31 * MIB, devices=frozenset({"vda"}))
     stats = RequestStats(1.0, LatencyStats.from_bins({4_000_000: 8000}))
-    task = TaskIo(965, "fio", "/", "vda", 8000, 0, 8000, 5e7, None, None, {4_000_000: 8000})
+    task = TaskIo(965, "fio", "/", "vda", 8000, 0, 8000, 5e7, None, None, {3_932_160: 8000})
     counted = ProbeInterval(1.0, 0.0, (), {"vda": {"write": stats}}, {}, (task,), None, None, 0, 0,
                             0, None, None)  # fmt: skip
     seen_use = use(users=(hog,), disks={"vda": (0.0, 31 * MIB, 32.0)})
@@ -471,7 +471,9 @@ def test_percentiles_of_some_of_the_seconds_are_not_put_beside_figures_of_all() 
         answer = decide(situation)
         who = [line for line in evidence(situation, answer) if line.startswith("who")]
         assert len(who) == told, "without percentiles it would repeat the sentence"
-        assert all("p50" in line for line in who) and (situation.p99_ns is not None) is told
+        # the bins of a process are 12 % wide
+        assert all("(p50 about 3.9 ms, p99 about 3.9 ms)" in line for line in who)
+        assert (situation.p99_ns is not None) is told
         assert answer.who.startswith("fio --name=hog (965) does ")
 
 
@@ -1615,6 +1617,13 @@ def test_the_directions_of_a_mix_have_a_latency_each() -> None:
 def test_a_job_whose_ios_are_nowhere_in_particular_has_no_list_of_places() -> None:
     waits = Waits(0.06, 0.0, 0.02, {"vda": 0.04}, None, None, 0.0)
     assert of_a_run(waits).text.endswith("; in flight 0.1")
+
+
+def test_ios_in_no_known_place_are_told_as_rest() -> None:
+    for in_vda, end in ((5.0, "vda 5.0, above the device 2.0, rest 1.0"),
+                        (5.7, "vda 5.7, above the device 2.0")):  # fmt: skip
+        waits = Waits(8.0, None, 2.0, {"vda": in_vda}, None, None, 0.0)
+        assert of_a_run(waits).text.endswith(f"; in flight 8.0: {end}")
 
 
 def test_impossible_latencies_of_fio_are_not_repeated() -> None:

@@ -99,7 +99,8 @@ def _time(use: DiskUse) -> str:
 
 
 def _foot(use: DiskUse, job: str, is_live: bool) -> str:
-    hidden = f"{use.hidden_text} of others hidden{' (root sees them)' * (not use.as_root)}"
+    whose = "that root cannot read here" if use.as_root else "of others hidden (root sees them)"
+    hidden = f"{use.hidden_text} {whose}"
     keys = ["u all processes"] * is_live + [f"r runs {printable(job)}"] * bool(job)
     return " · ".join([hidden] * bool(use.hidden) + keys)
 
