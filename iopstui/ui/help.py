@@ -60,12 +60,15 @@ SCREENS: tuple[Section, ...] = (
 """Keys of screens other than the dashboard, and their terms."""
 
 
+WITH_UNIT = (*f.DENSE, *f.DENSE.values())
+"""Forms that write the unit themselves, which fits the value: "54 µs"."""
+
+
 def _figures(columns: Iterable[Column]) -> Iterator[tuple[str, str]]:
     """What the figures of a table mean, with their units."""
     for column in columns:
         if column.meaning:
-            # a time has its unit beside it
-            unit = f" [{column.unit}]" if column.unit and column.form is not f.milliseconds else ""
+            unit = f" [{column.unit}]" if column.unit and column.form not in WITH_UNIT else ""
             yield column.title, f"{column.meaning}{unit}"
 
 
