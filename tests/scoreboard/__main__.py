@@ -32,19 +32,23 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from answers import ASKS, WORDS, Situation, answers_of, import_program, left  # noqa: E402
 from devices import disk, loop, null  # noqa: E402
-from judge import BROKEN, OUT, WRONG, Verdict, passes  # noqa: E402
+from judge import BROKEN, MISSED, OUT, RIGHT, WRONG, Verdict, passes  # noqa: E402
 from outcome import Outcome, counted, from_json, left_out, lines, markdown, to_json  # noqa: E402
 from quiet import scenarios  # noqa: E402
 from run import outcome_of, run, warm_up  # noqa: E402
 from scenario import HERE, LAB, PLACES, Scenario  # noqa: E402
 from scenarios import ALL  # noqa: E402
+from situations import SITUATIONS  # noqa: E402
 
 from lessons import play_beside_neighbours  # noqa: E402
 
@@ -64,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _quiet_runs(options)
     if options.lessons:
         return _lessons(options)
+    if options.answers:
+        return _answers(options)
     chosen = [scenario for scenario in ALL if _is_selected(scenario, options)]
     if not chosen:
         raise SystemExit("scoreboard: no such scenario; see --list")
@@ -119,11 +125,50 @@ def _lessons(options: argparse.Namespace) -> int:
     return 1 if wrong or not played else 0
 
 
-def _is_selected(scenario: Scenario, options: argparse.Namespace) -> bool:
+def _answers(options: argparse.Namespace) -> int:
+    """Ask `iopstui why` in each situation, and count its answers."""
+    chosen = [one for one in SITUATIONS if _is_selected(one, options)]
+    if options.list:
+        for one in chosen:
+            asked = " ".join(one.right(ask) or "-" for ask in ASKS)
+            print(f"{one.name:<20} {asked:<16} {one.what}")
+        return 0
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    more = ["--answers", *(["--keep", options.keep] if options.keep else [])]
+    outcomes = []
+    for outcome in _answers_at(chosen, options, more):
+        outcomes.append(outcome)
+        _show(outcome, options)
+    if options.markdown:
+        Path(options.markdown).write_text("\n".join(markdown(outcomes)) + "\n")
+    if not options.json:
+        for ask in ASKS:
+            counts = Counter(outcome.verdict.word for outcome in outcomes
+                             if outcome.name.endswith(f" {ask}"))  # fmt: skip
+            print(f"{ask:<10}", ", ".join(f"{counts[word]} {WORDS[word]}" for word in
+                                          (RIGHT, MISSED, WRONG, BROKEN, OUT)))  # fmt: skip
+    return 0 if passes([outcome.verdict.word for outcome in outcomes]) else 1
+
+
+def _answers_at(
+    chosen: Sequence[Situation], options: argparse.Namespace, more: Sequence[str]
+) -> Iterator[Outcome]:
+    if options.inside == LAB:
+        import_program()
+        for one in chosen:
+            yield from answers_of(one, options.keep)
+    else:
+        names = [one.name for one in chosen]
+        stubs = [stub for one in chosen for stub in left(one, Verdict(OUT))]
+        yield from _run_remotely(LAB, stubs, names, more)
+
+
+def _is_selected(scenario: Scenario | Situation, options: argparse.Namespace) -> bool:
     names = not options.only or any(
         fnmatch.fnmatch(scenario.name, pattern) for pattern in options.only
     )
-    return names and (not options.place or scenario.place in options.place)
+    place = getattr(scenario, "place", LAB)
+    return names and (not options.place or place in options.place)
 
 
 def _show(outcome: Outcome, options: argparse.Namespace) -> None:
@@ -141,7 +186,8 @@ def _outcomes(chosen: Sequence[Scenario], inside: str) -> Iterator[Outcome]:
             warm_up()
             yield from map(run, batch)
         elif batch:
-            yield from _run_remotely(place, batch)
+            stubs = [outcome_of(scenario, Verdict(OUT)) for scenario in batch]
+            yield from _run_remotely(place, stubs, [scenario.name for scenario in batch])
 
 
 def variable(place: str) -> str:
@@ -149,16 +195,19 @@ def variable(place: str) -> str:
     return "IOPSTUI_" + place.upper().replace("-", "_")
 
 
-def _run_remotely(place: str, batch: Sequence[Scenario]) -> Iterator[Outcome]:
+def _run_remotely(
+    place: str, stubs: Sequence[Outcome], names: Sequence[str], more: Sequence[str] = ()
+) -> Iterator[Outcome]:
+    """``stubs``: an outcome without a verdict for each that must come."""
     command = shlex.split(os.environ.get(variable(place), "")) if place != HERE else []
     if not command:
         why = "another place" if place == HERE else f"{variable(place)} names no command"
-        yield from (outcome_of(scenario, Verdict(OUT, (why,))) for scenario in batch)
+        yield from (replace(stub, verdict=Verdict(OUT, (why,))) for stub in stubs)
         return
     remote_command = ["sh", "-c", 'cd "$0" && exec "$@"', str(ROOT), sys.executable,
-             str(Path(__file__).parent), "--inside", place, "--json", "--place", place,
-             "--only", *(scenario.name for scenario in batch)]  # fmt: skip
-    remaining = {scenario.name: scenario for scenario in batch}
+             str(Path(__file__).parent), "--inside", place, "--json", "--place", place, *more,
+             "--only", *names]  # fmt: skip
+    remaining = {stub.name: stub for stub in stubs}
     with subprocess.Popen(
         [*command, *remote_command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -169,7 +218,7 @@ def _run_remotely(place: str, batch: Sequence[Scenario]) -> Iterator[Outcome]:
                 del remaining[outcome.name]
                 yield outcome
     why = f"{variable(place)} ended with exit code {process.returncode}"
-    yield from (outcome_of(scenario, Verdict(BROKEN, (why,))) for scenario in remaining.values())
+    yield from (replace(stub, verdict=Verdict(BROKEN, (why,))) for stub in remaining.values())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -190,6 +239,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--lessons", type=int, default=0, metavar="N",
                         help="play lessons 1 and 3 N times in all instead, beside a neighbour of "
                         "0 to 60 %% of the I/O: no answer may be graded wrong")  # fmt: skip
+    parser.add_argument(
+        "--answers",
+        action="store_true",
+        help="make situations and compare the answers of `iopstui why` instead",
+    )
+    parser.add_argument(
+        "--keep",
+        default="",
+        metavar="DIR",
+        help="--answers: keep each answer and the counters in this directory there",
+    )
     parser.add_argument("--seed", type=int, default=1, metavar="S",
                         help="which jobs --quiet-runs takes (1)")  # fmt: skip
     parser.add_argument("--list", action="store_true", help="which there are")

@@ -18,7 +18,7 @@ from scenario import Absent, Action, Bench, Recipe
 MIB = 1 << 20
 CONFIGFS = Path("/sys/kernel/config")
 SYS_BLOCK = Path("/sys/block")
-RECOVERED = "8"  # scsi_debug's opts
+RECOVERED, UNANSWERED = "8", "4"  # scsi_debug's opts
 
 
 def loop(mib: int = 256) -> Recipe:
@@ -259,6 +259,78 @@ def encrypted(below: Recipe) -> Recipe:
         below, lambda node, size: f"0 {size} crypt aes-xts-plain64 {key} 0 {node} 0 1 "
         "no_read_workqueue", "dm_crypt",
     )  # fmt: skip
+
+
+def flakey(below: Recipe, up_s: int, down_s: int) -> Recipe:
+    """Every I/O fails for some seconds, again and again."""
+    return _mapped(
+        below, lambda node, size: f"0 {size} flakey {node} 0 {up_s} {down_s}", "dm_flakey"
+    )
+
+
+def partition(below: Recipe) -> Recipe:
+    """The first half of a disk, as a partition."""
+
+    def make(bench: Bench) -> str:
+        node = below(bench)
+        needs("sfdisk")
+        sh("sh", "-c", f"echo ',{sectors(node) // 2}' | sfdisk -q --no-reread {node}")
+        bench.stack.callback(sh, "sh", "-c", f"dd if=/dev/zero of={node} count=1 conv=fsync; "
+                             f"blockdev --rereadpt {node}")  # fmt: skip
+        sh("blockdev", "--rereadpt", node)
+        settled(Path(f"{node}1").exists)
+        bench.node = f"{node}1"
+        return bench.node
+
+    return make
+
+
+def one_by_one(ms: float = 2.0, count: int = 1, mib: int = 64) -> Recipe:
+    """SCSI disks that do one request at a time; the first of them."""
+
+    def make(bench: Bench) -> str:
+        before = set(os.listdir(SYS_BLOCK))
+        node = scsi_debug(ndelay=int(ms * 1e6), max_queue=1, add_host=count, per_host_store=1,
+                          dev_size_mb=mib)(bench)  # fmt: skip
+        settled(lambda: len(set(os.listdir(SYS_BLOCK)) - before) == count)
+        return node
+
+    return make
+
+
+def hanging(seconds: int, every: int) -> Recipe:
+    """A SCSI disk that does not answer one in so many commands: the kernel sends it again after
+    these seconds."""
+
+    def make(bench: Bench) -> str:
+        node = scsi_debug()(bench)
+        driver = Path("/sys/bus/pseudo/drivers/scsi_debug")
+        (SYS_BLOCK / bench.disk / "device/timeout").write_text(str(seconds))
+        (driver / "every_nth").write_text(str(every))
+        bench.stack.callback((driver / "opts").write_text, "0")
+        (driver / "opts").write_text(UNANSWERED)
+        return node
+
+    return make
+
+
+def array(level: int, count: int, ms: float = 2.0, mib: int = 64) -> Recipe:
+    """An md array of SCSI disks that do one request at a time."""
+
+    def make(bench: Bench) -> str:
+        needs("mdadm")
+        before = set(os.listdir(SYS_BLOCK))
+        one_by_one(ms, count, mib)(bench)
+        members = [f"/dev/{name}" for name in sorted(set(os.listdir(SYS_BLOCK)) - before)]
+        load("raid456" if level == 5 else f"raid{level}")
+        node = "/dev/md127"
+        sh("mdadm", "--create", node, f"--level={level}", f"--raid-devices={count}", "--run",
+           *(["--assume-clean"] if level else []), "--metadata=1.2", *members)  # fmt: skip
+        bench.stack.callback(sh, "mdadm", "--stop", node)
+        bench.node = node
+        return node
+
+    return make
 
 
 def two_paths(below: Recipe) -> Recipe:

@@ -31,7 +31,9 @@ class Bench:
 
     ``here`` is a directory in memory; ``path`` what the session works on, ``node`` the block
     device whose counters are looked at (the one below a file system). The session enters the
-    cgroups in ``groups``; ``limits`` is the file that limits them.
+    cgroups in ``groups``; ``limits`` is the file that limits them. ``pids`` are the programs beside
+    that lead a session of processes each, in the order of their beginning; ``others`` the nodes
+    of further disks that they use.
     """
 
     stack: ExitStack
@@ -40,6 +42,8 @@ class Bench:
     node: str = ""
     groups: list[Path] = field(default_factory=list)
     limits: Path | None = None
+    pids: list[int] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
 
     @property
     def disk(self) -> str:

@@ -1,0 +1,307 @@
+"""Situations for `iopstui why`, and what is right about them (``Situation`` says what the columns
+are).
+
+A request alone takes 0.3 to 3 ms on an emulated disk, and 2 ms on the slow one, which does 500 a
+second. Where 16 or more are in flight and take many times that, they wait for each other.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+from answers import Situation, child, fio, pressure, start
+from devices import (
+    array,
+    delayed,
+    disk,
+    ext4,
+    flakey,
+    hanging,
+    linear,
+    loop_on,
+    null,
+    one_by_one,
+    partition,
+    put,
+    suspend,
+)
+from effect import Effect
+from proofs import every, rate
+from scenario import Bench, Beside, Proof, Recipe
+from settings import bfq_weight, cost, dirty_bytes, group2, io_max, queue
+
+from scenarios.without_job import IN_IO_URING, swap
+
+SLOW, VIRTIO, NVME, SCSI = (disk(f"V{name}4Q") if name != "NVME" else disk("NVME4Q")
+                            for name in ("SLOW", "BLK", "NVME", "SCSI"))  # fmt: skip
+USER, OTHER = 65532, 65531
+"""Those who do I/O; the asker is a third."""
+
+
+# -- proofs
+
+
+def held(least: float, ms: float, most: float = float("inf")) -> Proof:
+    """So many requests in flight on average, each taking so long at least."""
+
+    def proof(effect: Effect) -> str:
+        span = effect.last
+        fits = least <= span.in_flight <= most and span.wait >= ms
+        return "" if fits else f"{span.in_flight:.1f} in flight, {span.wait:.2f} ms each"
+
+    return proof
+
+
+def quick(ms: float, most: float = float("inf"), least: float = 0.0) -> Proof:
+    """Requests take so long at most, and no more are in flight; so many a second are done."""
+
+    def proof(effect: Effect) -> str:
+        span = effect.last
+        per_s = span.done / span.seconds
+        fits = span.wait <= ms and span.in_flight <= most and per_s >= least
+        return "" if fits else f"{per_s:.0f}/s, {span.in_flight:.1f} in flight, {span.wait:.2f} ms"
+
+    return proof
+
+
+def pressed(kind: str, least: float, most: float = 101.0) -> Proof:
+    """Tasks wait for it for such a percentage of the time (PSI)."""
+
+    def proof(effect: Effect) -> str:
+        percent = pressure(effect, kind)
+        return "" if least <= percent <= most else f"tasks wait for {kind} {percent:.0f} %"
+
+    return proof
+
+
+# -- devices and load
+
+
+def swapped(below: Recipe, mib: int = 48) -> Recipe:
+    """The machine swaps to this disk, and a group may have so much memory."""
+
+    def make(bench: Bench) -> str:
+        node = swap(below)(bench)
+        bench.groups.append(group2(bench, "memory", "-memory"))
+        (bench.groups[-1] / "memory.max").write_text(str(mib << 20))
+        return node
+
+    return make
+
+
+def short_of_memory(below: Recipe, mib: int = 24) -> Recipe:
+    """A group may have so much memory, without swap."""
+
+    def make(bench: Bench) -> str:
+        node = below(bench)
+        bench.groups.append(group2(bench, "memory", "-memory"))
+        (bench.groups[-1] / "memory.high").write_text(str(mib << 20))
+        return node
+
+    return make
+
+
+def checked(below: Recipe) -> Recipe:
+    """An md array that is checked as fast as it can, again and again."""
+
+    def make(bench: Bench) -> str:
+        put(bench, Path("/proc/sys/dev/raid/speed_limit_min"), "200000")
+        node = below(bench)
+        start("while :; do echo check > /sys/block/md127/md/sync_action; sleep 0.5; done")(bench)
+        bench.pids.clear()
+        return node
+
+    return make
+
+
+def flushed_early(below: Recipe) -> Recipe:
+    """The kernel begins to write back at 1 MiB of dirty pages, and lets programs go on."""
+
+    def make(bench: Bench) -> str:
+        path = below(bench)
+        put(bench, Path("/proc/sys/vm/dirty_background_ratio"), "10")
+        Path("/proc/sys/vm/dirty_background_bytes").write_text(str(1 << 20))
+        return path
+
+    return make
+
+
+def python(code: str, *arguments: str) -> Beside:
+    """A Python program."""
+    return start("exec " + shlex.join([sys.executable, "-c", code, *arguments]))
+
+
+TOUCH = """
+import os, random
+pages = [bytearray(os.urandom(4096)) for _ in range(24 << 10)]
+while True: random.choice(pages)[0] ^= 1
+"""
+GREEDY = """
+import os
+while True: held = [bytearray(os.urandom(4096) * 256) for _ in range(192)]
+"""
+READS = (
+    "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (n=$i; while :; do n=$(((n + 7919) % 200)); "
+    "dd if=$NODE of=/dev/null bs=4k count=60 skip=$((n * 1000)) iflag=direct; done) & done; wait"
+)
+TREE = ("mkdir $PLACE/t; cd $PLACE/t; seq 400 | while read i; do head -c 65536 /dev/zero > $i; done; "
+        "sync; while :; do echo 3 > /proc/sys/vm/drop_caches; ")  # fmt: skip
+SPIN = "for i in 1 2 3 4; do while :; do :; done & done; wait"
+FILES = "--directory=$PLACE --size=32m --thread"
+SINGLE, DEEP = "--ioengine=psync", "--iodepth=32"
+MANY = "--iodepth=128 --numjobs=2"
+OWN = f"exec {sys.executable} -m iopstui run $NODE --job randread-4k --set iodepth=32,runtime=300"
+BY_PID = r"\(PID\)"
+QUEUE = held(20, 30)
+ANY = "06 06 06 - -"
+
+SITUATIONS = (
+    # -- one program's deep queue, on each kind of disk
+    Situation("slow", "32 reads in flight on a disk of 500 IOPS", SLOW, (fio(DEEP),), "4", QUEUE,
+              BY_PID),
+    Situation("virtio", "256 reads in flight on a virtio disk", VIRTIO, (fio(MANY),), "4",
+              held(64, 5), BY_PID),
+    Situation("nvme", "256 reads in flight on an NVMe drive", NVME, (fio(MANY),), "4", held(64, 2),
+              BY_PID),
+    Situation("scsi", "128 writes in flight on a SCSI disk", SCSI,
+              (fio("--iodepth=128 --rw=randwrite"),), "4", held(32, 5), BY_PID),
+    Situation("loop", "32 reads in flight on a loop device on a slow disk", loop_on(SLOW),
+              (fio(DEEP),), "4", QUEUE, BY_PID),
+    Situation("linear", "32 reads in flight on dm-linear on a slow disk", linear(SLOW),
+              (fio(DEEP),), "4", QUEUE, BY_PID),
+    Situation("partition", "32 reads in flight on a partition of a slow disk", partition(SLOW),
+              (fio(DEEP),), "4", QUEUE, BY_PID),
+    Situation("raid0", "32 reads in flight on a raid0 of two disks of 500 IOPS", array(0, 2),
+              (fio(DEEP),), "4", held(20, 15), BY_PID),
+    Situation("raid1", "32 reads and writes in flight on a raid1", array(1, 2),
+              (fio(f"{DEEP} --rw=randrw"),), "4", held(20, 15), BY_PID),
+    Situation("raid5", "32 writes in flight on a raid5", array(5, 3),
+              (fio(f"{DEEP} --rw=randwrite"),), "4", held(20, 30), BY_PID),
+    # -- who
+    Situation("two-users", "two users with 16 reads in flight each", SLOW,
+              (fio("--iodepth=16", user=USER), fio("--iodepth=16", user=OTHER)), "4", QUEUE),
+    Situation("group", "a program in a cgroup of its own, as in a container", io_max(SLOW),
+              (fio(DEEP, user=USER),), "4", QUEUE, r"\(PID\)|iopstui-scoreboard"),
+    Situation("processes", "sixteen processes that read one by one", SLOW,
+              (fio(f"{SINGLE} --numjobs=16", "--filename=$NODE"),), "4", held(10, 15), r"fio",
+              who=child),
+    Situation("reaped", "twelve shells that start dd again and again", SLOW, (start(READS),),
+              "4 4 4 46 46", held(6, 10), r"\b(dd|sh)\b", who=child, asleep=r"wait"),
+    Situation("threads", "sixteen threads that read one by one", SLOW,
+              (fio(f"{SINGLE} --numjobs=16"),), "4", held(10, 15), BY_PID),
+    Situation("io-uring", "32 reads in flight by io_uring", SLOW,
+              (fio(f"--ioengine=io_uring {DEEP}"),), "4", QUEUE, BY_PID),
+    Situation("mmap", "eight threads that read pages of a mapping", SLOW,
+              (fio("--ioengine=mmap --numjobs=8"),), "4", held(5, 8), BY_PID),
+    Situation("victim", "one that reads one by one beside another's 32 writes", SLOW,
+              (fio(f"{DEEP} --rw=randwrite"), fio(SINGLE, user=USER)), "4", QUEUE, BY_PID,
+              who=lambda bench: bench.pids[1]),
+    Situation("own-job", "a job of `iopstui run` with 32 reads in flight", SLOW, (start(OWN),),
+              "4 4 4 - -", QUEUE, r"fio", settle=20),
+    # -- writes
+    Situation("fsync", "eight threads that sync each write of their file", ext4(SLOW),
+              (fio(f"{SINGLE} --direct=0 --rw=write --fsync=1 --numjobs=8", FILES),),
+              "46 46 46 4 46", held(0.9, 2), settle=15),
+    Situation("database", "one thread with O_DSYNC", ext4(SLOW),
+              (fio(f"{SINGLE} --rw=randwrite --bs=8k --sync=dsync", FILES),), "06 06 06 4 46",
+              held(0.5, 1, 2.5), settle=5),
+    Situation("flood", "buffered writes, faster than the disk takes them",
+              dirty_bytes(ext4(null(memory_backed=1, mbps=20)), 32 << 20),
+              (fio(f"{SINGLE} --direct=0 --rw=write --bs=1m --size=200m", "--directory=$PLACE"),),
+              "4", every(held(4, 5), pressed("io", 30)), r"fio", who=child),
+    Situation("write-back", "buffered writes at 4 MiB/s, which the disk takes easily",
+              flushed_early(ext4(null(memory_backed=1, mbps=40))),
+              (fio(f"{SINGLE} --direct=0 --rw=write --bs=64k --size=200m --rate=4m",
+                   "--directory=$PLACE"),), "0", every(rate(1, "writes"), pressed("io", 0, 8)),
+              who=child),
+    Situation("journal", "six that sync, on a disk that takes 30 ms", ext4(delayed(VIRTIO, 30)),
+              (fio(f"{SINGLE} --direct=0 --rw=write --fsync=1 --numjobs=6", FILES),), "4",
+              every(held(0.5, 25), pressed("io", 50)), settle=10),
+    Situation("swap", "a group with half the memory that its program uses, and swap",
+              swapped(SLOW), (python(TOUCH),), "4 4 4 46 46",
+              every(held(0.5, 1.5), pressed("io", 50)), settle=20),
+    # -- md
+    Situation("check", "an md array is checked, and nobody uses it",
+              checked(array(1, 2, 8, 128)), (start("exec sleep 300"),), "0 0 0 0 06",
+              pressed("io", 0, 5)),
+    Situation("check-reader", "one that reads one by one from an array that is checked",
+              checked(array(1, 2, 8, 128)), (fio(SINGLE),), "4",
+              every(held(0.8, 20), pressed("io", 50))),
+    # -- limits
+    Situation("io-max", "a cgroup at its limit of 100 reads/s", io_max(VIRTIO, "riops=100"),
+              (fio("--iodepth=16"),), "4", quick(20, 2, 50), says=r"io\.max"),
+    Situation("io-max-bytes", "a cgroup at its limit of 1 MiB/s", io_max(VIRTIO, "rbps=1048576"),
+              (fio("--iodepth=8 --bs=16k"),), "4", quick(20, 2, 30), says=r"io\.max"),
+    Situation("io-max-above", "a cgroup whose parent is at its limit",
+              io_max(VIRTIO, "riops=100", above=True), (fio("--iodepth=16"),), "4",
+              quick(20, 2, 50), says=r"io\.max"),
+    Situation("io-cost", "io.cost with a model of 200 IOPS", cost(VIRTIO, 200),
+              (fio(f"{SINGLE} --numjobs=8"),), "4 46 4 4 46", quick(20, 4, 20), says=r"io\.cost"),
+    Situation("bfq-weight", "bfq: a program of little weight beside 32 reads in flight",
+              bfq_weight(queue(SLOW, scheduler="bfq"), 10),
+              (fio(SINGLE), fio(DEEP, outside=True)), "46 46 46 4 46", QUEUE),
+    # -- devices that are slow, or silent
+    Situation("delay", "one read after another through dm-delay of 50 ms", delayed(VIRTIO, 50),
+              (fio(SINGLE),), "4", held(0.8, 45), BY_PID),
+    Situation("flakey", "one read after another, that fail for 2 s in 6", flakey(VIRTIO, 4, 2),
+              (fio(f"{SINGLE} --continue_on_error=all --rate_iops=100"),), ANY, rate(20, "reads")),
+    Situation("suspended", "a suspended device-mapper device that somebody reads", linear(VIRTIO),
+              (fio(SINGLE), suspend), "4", quick(0, 99)),
+    Situation("silent", "four reads in flight on a disk that answers after 25 s",
+              null(completion_nsec=25_000_000_000), (fio("--iodepth=4"),), "4", quick(26e3, 5)),
+    Situation("timeout", "a SCSI disk that leaves one in 50 commands without answer",
+              hanging(4, 50), (fio("--iodepth=4"),), "4", held(1, 50)),
+    # -- nothing waits
+    Situation("idle", "a machine that does nothing, and a process that sleeps", VIRTIO,
+              (start("exec sleep 300"),), "0", quick(0, 0)),
+    Situation("single", "one read after another on a slow disk", SLOW, (fio(SINGLE),),
+              "0 0 0 4 46", held(0.8, 1.5, 1.2)),
+    Situation("pair", "two that read one by one on a slow disk", SLOW,
+              (fio(f"{SINGLE} --numjobs=2"),), "06 06 06 4 46", held(1.6, 3, 2.2)),
+    Situation("nvme-four", "four reads in flight on an NVMe drive", NVME, (fio("--iodepth=4"),),
+              "0 0 0 - -", every(held(1.5, 0), quick(1.5))),
+    Situation("null-quick", "32 reads in flight on a device that takes 0.1 ms for each",
+              null(completion_nsec=100_000), (fio(DEEP),), ANY, every(held(4, 0), quick(1.5))),
+    Situation("null-parallel", "24 reads in flight on a device that does 64 at once in 1.5 ms each",
+              null(completion_nsec=1_500_000), (fio("--iodepth=24"),), ANY, held(12, 1.4)),
+    Situation("ring", "a program that waits in io_uring for a pipe", VIRTIO, (python(IN_IO_URING),),
+              "0", every(quick(0, 0), pressed("io", 50)), says="io_uring", asleep="io_cqring_wait"),
+    Situation("cpu", "full CPUs beside a reader of 50 IOPS", VIRTIO,
+              (fio(f"{SINGLE} --rate_iops=50"), start(SPIN)), ANY,
+              every(quick(5), pressed("cpu", 50))),
+    Situation("memory", "a group short of memory, without swap", short_of_memory(VIRTIO),
+              (python(GREEDY),), "0", every(quick(0, 0), pressed("memory", 10)), asleep="."),
+    Situation("lock", "a process that waits for another's lock", VIRTIO,
+              (start("exec flock lock sleep 300"), start("exec flock lock true")), "0",
+              quick(0, 0), who=lambda bench: bench.pids[1], asleep="lock"),
+    Situation("bursts", "64 reads in 0.1 s, every 2 s", SLOW,
+              (fio("--iodepth=64 --thinktime=1900ms --thinktime_blocks=64"),), ANY,
+              held(0.5, 20, 8)),
+    Situation("ended", "a load that has ended before", SLOW, (fio(f"{DEEP} --runtime=4", ends=True),),
+              "0 0 0 - -", quick(0, 0)),
+    Situation("discard", "blkdiscard of the whole disk again and again", VIRTIO,
+              (start("while :; do blkdiscard -f $NODE; done"),), "0 0 0 - -", rate(1, "discards")),
+    Situation("cached", "reads of a file that is in the page cache", ext4(VIRTIO),
+              (fio(f"{SINGLE} --direct=0 --size=32m --invalidate=0 --pre_read=1",
+                   "--directory=$PLACE"),), "0", quick(99, 0.05), who=child, settle=8),
+    Situation("find", "find in a tree that is not cached", ext4(SLOW),
+              (start(f"{TREE} find . -size +1k; done"),), "0 0 0 - -",
+              every(quick(9, 2), rate(5, "reads")), settle=8),
+    Situation("tar", "tar of a tree that is not cached", ext4(SLOW),
+              (start(f"{TREE} tar cf - . | cat; done"),), "0 0 0 - -",
+              every(quick(9, 3), rate(50, "reads")), settle=8),
+    Situation("copy", "dd of a disk through the page cache", VIRTIO,
+              (start("while :; do dd if=$NODE of=/dev/null bs=1M; echo 3 > "
+                     "/proc/sys/vm/drop_caches; done"),), "0 0 0 - -",
+              every(quick(5, 3.5), rate(50, "reads"))),
+    Situation("lonely", "a read each second on a disk that takes 100 ms", delayed(VIRTIO, 100),
+              (fio(f"{SINGLE} --rate_iops=1"),), "0", held(0.05, 90, 0.2)),
+    # -- two disks
+    Situation("both", "two slow disks, each with its program", SLOW,
+              (fio(DEEP), fio("--iodepth=16", on=one_by_one())), "4", QUEUE, says="OTHER"),
+    Situation("one-of-two", "a reader of 50 IOPS on NVMe beside another's slow disk", NVME,
+              (fio(f"{SINGLE} --rate_iops=50"), fio(DEEP, on=SLOW)), "4 4 0 0 06", quick(3, 0.2),
+              says="OTHER"),
+)  # fmt: skip
