@@ -1,13 +1,13 @@
 """Is the answer of `iopstui why` right? Each situation is made once and asked about five times.
 
-What is expected stands in the table before anything is run: the exit codes that are right, who has to
-be named, what must be said. An answer is wrong if it accuses somebody else or says 4 for 0 or 0 for 4;
-missed if it says 6 ("can't tell") without need or names nobody where one does most of the I/O; broken
-if the kernel's counters of the same seconds don't show the situation. What another user's process waits
-for is not an ordinary user's to know: about it, 6 is always right.
+What is right stands in the table before anything is run: the exit codes, who has to be named, what
+must be said. An answer is wrong if it names somebody else, or says 4 for 0 or 0 for 4; missed if it
+says 6 ("can't tell") without need, or names nobody where one does most of the I/O; broken if the
+kernel's counters of the same seconds don't show the situation. An ordinary user cannot know what
+another user's process waits for: about it, 6 is always right.
 
-Each ask is a fork of this process, with the program's modules imported: in an emulated machine their
-import takes half of the CPU time of an ask.
+Each ask is a fork of this process, which has imported the program: in an emulated machine that
+takes half of an ask's CPU time.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ import os
 import pkgutil
 import re
 import select
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from effect import Effect, Span, State, parse_disk, read_state
+from effect import Effect, Span, State, read_state
 from judge import BROKEN, MISSED, OUT, RIGHT, WRONG, ReportedFinding, Verdict
 from outcome import Outcome
 from run import MEMORY, warm_up
 from scenario import LAB, Absent, Bench, Beside, Proof, Recipe, kernel_name
+from scenarios.accounts import end_group
 
 ASKS = ("root", "user", "root-disk", "root-pid", "user-pid")
 ROUNDS = (("root", "user"), ("root-disk", "user-pid"), ("root-pid",))
@@ -56,13 +56,15 @@ WORDS = {RIGHT: "right", MISSED: "can't tell", WRONG: "wrong", BROKEN: "broken",
 
 @dataclass(frozen=True)
 class Situation:
-    """``codes`` are the right exit codes of each of ASKS, several ("46") if the truth lies between;
-    "-" is not asked; one word stands for all asks but user-pid, which may be 6 as well.
+    """``codes`` are the right exit codes of each of ASKS, several ("46") if the truth is between
+    them; "-" is not asked. One word stands for all, where user-pid may be 6 as well.
 
-    The first of ``load`` that begins a program is the one whose number is asked about, or what ``who``
-    makes of it. ``hog`` is a pattern that names who does more than half of the I/O (PID is the number of
-    that program), ``says`` a pattern that root's answer about all disks must have (OTHER is a further
-    disk); ``never`` one that no answer may have. ``asleep``: patterns of "state function" that most looks at the process find.
+    The number asked about is that of the first program of ``load``, unless ``who`` finds another.
+    ``hog`` is a pattern that names who does more than half of the I/O (PID is the number of the
+    first program); root's answers about disks must have it, and name nobody else. ``says`` must be
+    in root's answer about all disks (OTHER is a further disk), ``never`` in none. ``asleep`` is a
+    pattern of "state function" that looks at the process find, if it waits for something else than
+    a disk. ``settle``: seconds from the begin of the load to the first ask.
     """
 
     name: str
@@ -105,14 +107,20 @@ class Answered:
 
 
 def answers_of(situation: Situation, keep: str = "") -> Iterator[Outcome]:
-    """Make the situation, ask, and judge each answer. ``keep``: a directory for the whole answers and
-    the counters of the same seconds."""
+    """Make the situation, ask, and judge each answer. ``keep``: a directory for the answers and the
+    counters of the same seconds."""
+    missing = {stub.name: stub for stub in left(situation, Verdict(OUT))}
+    verdict = Verdict(BROKEN)
     try:
-        yield from _observed(situation, keep)
+        for outcome in _observed(situation, keep):
+            del missing[outcome.name]
+            yield outcome
     except Absent as absent:
-        yield from left(situation, Verdict(OUT, (str(absent),)))
+        verdict = Verdict(OUT, (str(absent),))
     except Exception as error:
-        yield from left(situation, Verdict(BROKEN, (str(error) or repr(error),)))
+        verdict = Verdict(BROKEN, (str(error) or repr(error),))
+        print(f"{situation.name}: {verdict.why[0]}", file=sys.stderr)
+    yield from (replace(stub, verdict=verdict) for stub in missing.values())
 
 
 def left(situation: Situation, verdict: Verdict) -> Iterator[Outcome]:
@@ -131,6 +139,7 @@ def _observed(situation: Situation, keep: str) -> Iterator[Outcome]:
         for begin in situation.load:
             begin(bench)
         time.sleep(situation.settle)
+        known = names(bench)
         for asks in ROUNDS:
             asked = [ask for ask in asks if situation.right(ask)]
             pid = situation.who(bench) if bench.pids else 0
@@ -141,7 +150,7 @@ def _observed(situation: Situation, keep: str) -> Iterator[Outcome]:
             after = replace(after, watched={**after.watched, "looks": text})
             effect = Effect([Span(before, after)])
             for ask in asked:
-                outcome = judged(situation, ask, answered[ask], effect, bench, pid)
+                outcome = judged(situation, ask, answered[ask], effect, bench, known)
                 if keep:
                     _keep(Path(keep), outcome, answered[ask], effect)
                 yield outcome
@@ -156,14 +165,15 @@ def _arguments(ask: str, bench: Bench, pid: int) -> list[str]:
 
 
 def judged(
-    situation: Situation, ask: str, answered: Answered, effect: Effect, bench: Bench, pid: int
-) -> Outcome:
-    """The outcome of one ask."""
+    situation: Situation, ask: str, answered: Answered, effect: Effect, bench: Bench,
+    known: Collection[str],
+) -> Outcome:  # fmt: skip
+    """The outcome of one ask. ``known`` are the names of the disk and those below it."""
     right = situation.right(ask)
     broken = situation.proof(effect)
     if not broken and ask.endswith("pid"):
         broken = _asleep(situation, right, effect)
-    why = list(_faults(situation, ask, answered, bench))
+    why = list(_faults(situation, ask, answered, bench, known))
     words = [word for word, _ in why]
     word = WRONG if WRONG in words else MISSED if words else RIGHT
     texts = tuple(text for _, text in why)
@@ -174,7 +184,7 @@ def judged(
 
 
 def _faults(
-    situation: Situation, ask: str, answered: Answered, bench: Bench
+    situation: Situation, ask: str, answered: Answered, bench: Bench, known: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """(MISSED or WRONG, why) for each thing that is not as expected."""
     right, text = situation.right(ask), answered.text
@@ -182,7 +192,6 @@ def _faults(
     if code not in [*right]:
         yield MISSED if code == "6" else WRONG, f"exit code {code}"
     about_disks, by_root = not ask.endswith("pid"), ask.startswith("root")
-    known = names(bench)
     if code == WAITS and about_disks and not situation.says and not any(
         re.search(rf"\b{name}\b", text) for name in known
     ):  # fmt: skip
@@ -254,11 +263,12 @@ def _looks_share(effect: Effect, pattern: str) -> float:
 def figures(effect: Effect) -> str:
     """What the kernel counted meanwhile, as a line of text."""
     span = effect.last
-    looks = ", ".join(span.after.watched["looks"].splitlines()[:3])
-    return (f"disk {span.done / span.seconds:.1f}/s, {span.wait:.2f} ms each, {span.in_flight:.2f} in "
-            f"flight, util {100 * span.count('busy_ms') / 1e3 / span.seconds:.0f} %; tasks waited for "
-            f"I/O {pressure(effect, 'io'):.0f} %, memory {pressure(effect, 'memory'):.0f} %, CPU "
-            f"{pressure(effect, 'cpu'):.0f} %; looks: {looks}")  # fmt: skip
+    looks = "; ".join(span.after.watched["looks"].splitlines()[:3])
+    waited = [f"{kind} {pressure(effect, kind):.0f} %" for kind in ("io", "memory", "cpu")]
+    return (f"disk {span.done / span.seconds:.1f}/s, {span.wait:.2f} ms each, "
+            f"{span.in_flight:.2f} in flight, util "
+            f"{100 * span.count('busy_ms') / 1e3 / span.seconds:.0f} %; tasks waited for "
+            f"{', '.join(waited)}; looks: {looks}")  # fmt: skip
 
 
 def pressure(effect: Effect, kind: str) -> float:
@@ -269,13 +279,6 @@ def pressure(effect: Effect, kind: str) -> float:
                      for state in (effect.last.before, effect.last.after))
     )  # fmt: skip
     return (after - before) / 1e4 / effect.last.seconds
-
-
-def of_disk(effect: Effect, disk: str) -> Effect:
-    """The same seconds of another disk."""
-    states = [replace(state, disk=parse_disk(state.watched["/proc/diskstats"], disk))
-              for state in (effect.last.before, effect.last.after)]  # fmt: skip
-    return Effect([Span(*states)])
 
 
 def _keep(directory: Path, outcome: Outcome, answered: Answered, effect: Effect) -> None:
@@ -300,8 +303,7 @@ def _state(state: State) -> dict[str, Any]:
 def import_program() -> None:
     """Import what an ask needs, once for all.."""
     warm_up()
-    # else each probe patches the kernel's code at its begin and its end, which QEMU's threads survive
-    # hundreds of times, but not always
+    # else each probe patches the kernel's code when it begins and ends; QEMU's threads may crash
     Path("/proc/sys/kernel/bpf_stats_enabled").write_text("1")
     for module in pkgutil.walk_packages([str(ROOT / "iopstui")], "iopstui."):
         if not module.name.startswith(("iopstui.ui", "iopstui.features", "iopstui.__main__")):
@@ -385,9 +387,9 @@ def _look(pid: int) -> Iterator[str]:
 def start(
     line: str, user: int = 0, outside: bool = False, ends: bool = False, on: Recipe | None = None
 ) -> Beside:
-    """A shell command that goes on until the situation ends (``ends``: by itself before that). $NODE
-    is the block device, or a further one, ``on``; $PLACE is the directory on it. It enters the
-    bench's cgroups, unless ``outside``."""
+    """A shell command that goes on until the situation ends (``ends``: by itself before that).
+    $NODE is the block device, or a further one, ``on``; $PLACE is the directory on it. It enters
+    the bench's cgroups, unless ``outside``."""
 
     def begin(bench: Bench) -> None:
         node = bench.node
@@ -408,20 +410,14 @@ def start(
         bench.pids.append(process.pid)
         if ends:
             process.wait(60)
-        bench.stack.callback(_end, process)
+        bench.stack.callback(end_group, process)
 
     return begin
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait(60)
-
-
 def fio(options: str = "", where: str = "--filename=$NODE --thread", **how: Any) -> Beside:
-    """fio's direct random reads of 4 KiB until the situation ends, unless ``options`` say otherwise;
-    in threads of one process on the block device."""
+    """fio's direct random reads of 4 KiB until the situation ends, unless ``options`` say
+    otherwise; in threads of one process on the block device."""
     return start("exec fio --name=hog --ioengine=libaio --direct=1 --rw=randread --bs=4k "
                  f"--time_based --runtime=300 {where} {options}", **how)  # fmt: skip
 

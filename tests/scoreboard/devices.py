@@ -285,42 +285,44 @@ def partition(below: Recipe) -> Recipe:
     return make
 
 
-def one_by_one(ms: float = 2.0, count: int = 1, mib: int = 64) -> Recipe:
-    """SCSI disks that do one request at a time; the first of them."""
+def one_by_one(ms: float = 2.0, count: int = 1, mib: int = 64, slots: int = 64) -> Recipe:
+    """SCSI disks that do one request at a time, with so many places in the queue of each; the first
+    of them."""
 
     def make(bench: Bench) -> str:
         before = set(os.listdir(SYS_BLOCK))
         node = scsi_debug(ndelay=int(ms * 1e6), max_queue=1, add_host=count, per_host_store=1,
                           dev_size_mb=mib)(bench)  # fmt: skip
         settled(lambda: len(set(os.listdir(SYS_BLOCK)) - before) == count)
+        for name in set(os.listdir(SYS_BLOCK)) - before:
+            (SYS_BLOCK / name / "queue/scheduler").write_text("mq-deadline")
+            (SYS_BLOCK / name / "queue/nr_requests").write_text(f"{slots}")
         return node
 
     return make
 
 
-def hanging(seconds: int, every: int) -> Recipe:
-    """A SCSI disk that does not answer one in so many commands: the kernel sends it again after
-    these seconds."""
+def unanswered(seconds: int, every: int) -> Action:
+    """The disk of scsi_debug does not answer one in so many commands from now on, or none (-1): the
+    kernel sends them again after these seconds."""
 
-    def make(bench: Bench) -> str:
-        node = scsi_debug()(bench)
+    def act(bench: Bench) -> None:
         driver = Path("/sys/bus/pseudo/drivers/scsi_debug")
         (SYS_BLOCK / bench.disk / "device/timeout").write_text(str(seconds))
-        (driver / "every_nth").write_text(str(every))
         bench.stack.callback((driver / "opts").write_text, "0")
+        (driver / "every_nth").write_text(str(every))
         (driver / "opts").write_text(UNANSWERED)
-        return node
 
-    return make
+    return act
 
 
-def array(level: int, count: int, ms: float = 2.0, mib: int = 64) -> Recipe:
+def array(level: int, count: int, ms: float = 2.0, mib: int = 64, slots: int = 64) -> Recipe:
     """An md array of SCSI disks that do one request at a time."""
 
     def make(bench: Bench) -> str:
         needs("mdadm")
         before = set(os.listdir(SYS_BLOCK))
-        one_by_one(ms, count, mib)(bench)
+        one_by_one(ms, count, mib, slots)(bench)
         members = [f"/dev/{name}" for name in sorted(set(os.listdir(SYS_BLOCK)) - before)]
         load("raid456" if level == 5 else f"raid{level}")
         node = "/dev/md127"

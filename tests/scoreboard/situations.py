@@ -1,8 +1,9 @@
 """Situations for `iopstui why`, and what is right about them (``Situation`` says what the columns
 are).
 
-A request alone takes 0.3 to 3 ms on an emulated disk, and 2 ms on the slow one, which does 500 a
-second. Where 16 or more are in flight and take many times that, they wait for each other.
+A request alone takes 0.3 to 3 ms on an emulated disk, and 2 ms on the slow ones, which do 500 or
+1,000 a second. Where 16 or more are in flight and take many times that, they wait for each other.
+A disk without such a limit is faster than the emulated CPUs: nothing can wait for it.
 """
 
 from __future__ import annotations
@@ -18,24 +19,23 @@ from devices import (
     disk,
     ext4,
     flakey,
-    hanging,
     linear,
     loop_on,
     null,
     one_by_one,
     partition,
     put,
+    scsi_debug,
     suspend,
+    unanswered,
 )
 from effect import Effect
 from proofs import every, rate
 from scenario import Bench, Beside, Proof, Recipe
+from scenarios.without_job import IN_IO_URING, swap
 from settings import bfq_weight, cost, dirty_bytes, group2, io_max, queue
 
-from scenarios.without_job import IN_IO_URING, swap
-
-SLOW, VIRTIO, NVME, SCSI = (disk(f"V{name}4Q") if name != "NVME" else disk("NVME4Q")
-                            for name in ("SLOW", "BLK", "NVME", "SCSI"))  # fmt: skip
+SLOW, VIRTIO, NVME = disk("VSLOW4Q"), disk("VBLK4Q"), disk("NVME4Q")
 USER, OTHER = 65532, 65531
 """Those who do I/O; the asker is a third."""
 
@@ -146,12 +146,11 @@ READS = (
     "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (n=$i; while :; do n=$(((n + 7919) % 200)); "
     "dd if=$NODE of=/dev/null bs=4k count=60 skip=$((n * 1000)) iflag=direct; done) & done; wait"
 )
-TREE = ("mkdir $PLACE/t; cd $PLACE/t; seq 400 | while read i; do head -c 65536 /dev/zero > $i; done; "
-        "sync; while :; do echo 3 > /proc/sys/vm/drop_caches; ")  # fmt: skip
+TREE = ("mkdir $PLACE/t; cd $PLACE/t; for i in $(seq 400); do head -c 65536 /dev/zero > $i; "
+        "done; sync; while :; do echo 3 > /proc/sys/vm/drop_caches; ")  # fmt: skip
 SPIN = "for i in 1 2 3 4; do while :; do :; done & done; wait"
 FILES = "--directory=$PLACE --size=32m --thread"
 SINGLE, DEEP = "--ioengine=psync", "--iodepth=32"
-MANY = "--iodepth=128 --numjobs=2"
 OWN = f"exec {sys.executable} -m iopstui run $NODE --job randread-4k --set iodepth=32,runtime=300"
 BY_PID = r"\(PID\)"
 QUEUE = held(20, 30)
@@ -161,12 +160,10 @@ SITUATIONS = (
     # -- one program's deep queue, on each kind of disk
     Situation("slow", "32 reads in flight on a disk of 500 IOPS", SLOW, (fio(DEEP),), "4", QUEUE,
               BY_PID),
-    Situation("virtio", "256 reads in flight on a virtio disk", VIRTIO, (fio(MANY),), "4",
-              held(64, 5), BY_PID),
-    Situation("nvme", "256 reads in flight on an NVMe drive", NVME, (fio(MANY),), "4", held(64, 2),
-              BY_PID),
-    Situation("scsi", "128 writes in flight on a SCSI disk", SCSI,
-              (fio("--iodepth=128 --rw=randwrite"),), "4", held(32, 5), BY_PID),
+    Situation("nvme", "32 reads in flight on an NVMe drive of 1,000 IOPS", disk("NSLOW4Q"),
+              (fio(DEEP),), "4", held(20, 15), BY_PID),
+    Situation("scsi", "32 writes in flight on a SCSI disk of 500 IOPS", disk("SSLOW4Q"),
+              (fio(f"{DEEP} --rw=randwrite"),), "4", QUEUE, BY_PID),
     Situation("loop", "32 reads in flight on a loop device on a slow disk", loop_on(SLOW),
               (fio(DEEP),), "4", QUEUE, BY_PID),
     Situation("linear", "32 reads in flight on dm-linear on a slow disk", linear(SLOW),
@@ -176,9 +173,12 @@ SITUATIONS = (
     Situation("raid0", "32 reads in flight on a raid0 of two disks of 500 IOPS", array(0, 2),
               (fio(DEEP),), "4", held(20, 15), BY_PID),
     Situation("raid1", "32 reads and writes in flight on a raid1", array(1, 2),
-              (fio(f"{DEEP} --rw=randrw"),), "4", held(20, 15), BY_PID),
+              (fio(f"{DEEP} --rw=randrw"),), "4", held(3, 6), BY_PID),
     Situation("raid5", "32 writes in flight on a raid5", array(5, 3),
               (fio(f"{DEEP} --rw=randwrite"),), "4", held(20, 30), BY_PID),
+    Situation("short-queue", "the same raid0, whose disks take 2 requests at once",
+              array(0, 2, slots=2), (fio(DEEP),), "4 46 4 4 46", held(2, 3, 9),
+              asleep="blk_mq_get_tag"),
     # -- who
     Situation("two-users", "two users with 16 reads in flight each", SLOW,
               (fio("--iodepth=16", user=USER), fio("--iodepth=16", user=OTHER)), "4", QUEUE),
@@ -221,7 +221,7 @@ SITUATIONS = (
               every(held(0.5, 25), pressed("io", 50)), settle=10),
     Situation("swap", "a group with half the memory that its program uses, and swap",
               swapped(SLOW), (python(TOUCH),), "4 4 4 46 46",
-              every(held(0.5, 1.5), pressed("io", 50)), settle=20),
+              every(held(0.5, 1.5), pressed("io", 30)), settle=20),
     # -- md
     Situation("check", "an md array is checked, and nobody uses it",
               checked(array(1, 2, 8, 128)), (start("exec sleep 300"),), "0 0 0 0 06",
@@ -249,10 +249,10 @@ SITUATIONS = (
               (fio(f"{SINGLE} --continue_on_error=all --rate_iops=100"),), ANY, rate(20, "reads")),
     Situation("suspended", "a suspended device-mapper device that somebody reads", linear(VIRTIO),
               (fio(SINGLE), suspend), "4", quick(0, 99)),
-    Situation("silent", "four reads in flight on a disk that answers after 25 s",
-              null(completion_nsec=25_000_000_000), (fio("--iodepth=4"),), "4", quick(26e3, 5)),
+    Situation("silent", "four reads in flight on a SCSI disk that answers nothing", scsi_debug(),
+              (fio("--iodepth=4"), unanswered(55, -1)), "4", quick(60e3, 5)),
     Situation("timeout", "a SCSI disk that leaves one in 50 commands without answer",
-              hanging(4, 50), (fio("--iodepth=4"),), "4", held(1, 50)),
+              scsi_debug(), (fio("--iodepth=4"), unanswered(4, 50)), "4", held(1, 50)),
     # -- nothing waits
     Situation("idle", "a machine that does nothing, and a process that sleeps", VIRTIO,
               (start("exec sleep 300"),), "0", quick(0, 0)),
@@ -279,8 +279,8 @@ SITUATIONS = (
     Situation("bursts", "64 reads in 0.1 s, every 2 s", SLOW,
               (fio("--iodepth=64 --thinktime=1900ms --thinktime_blocks=64"),), ANY,
               held(0.5, 20, 8)),
-    Situation("ended", "a load that has ended before", SLOW, (fio(f"{DEEP} --runtime=4", ends=True),),
-              "0 0 0 - -", quick(0, 0)),
+    Situation("ended", "a load that has ended before", SLOW,
+              (fio(f"{DEEP} --runtime=4", ends=True),), "0 0 0 - -", quick(0, 0)),
     Situation("discard", "blkdiscard of the whole disk again and again", VIRTIO,
               (start("while :; do blkdiscard -f $NODE; done"),), "0 0 0 - -", rate(1, "discards")),
     Situation("cached", "reads of a file that is in the page cache", ext4(VIRTIO),

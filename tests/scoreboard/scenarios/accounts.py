@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -45,14 +46,16 @@ def shell(line: str) -> Beside:
             env={**os.environ, "PLACE": bench.path or str(bench.here / "mounted")},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        bench.stack.callback(_end_group, process)
+        bench.stack.callback(end_group, process)
 
     return begin
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait(20)
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """End a program and all that it has begun."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(60)
     # its children write on until their last system call has ended
     settled(lambda: not _has_members(process.pid))
 
