@@ -34,7 +34,7 @@ from typing import Any
 from effect import Effect, Span, State, read_state
 from judge import BROKEN, MISSED, OUT, RIGHT, WRONG, ReportedFinding, Verdict
 from outcome import Outcome
-from run import MEMORY, warm_up
+from run import warm_up
 from scenario import LAB, Absent, Bench, Beside, Proof, Recipe, kernel_name
 from scenarios.accounts import end_group
 
@@ -50,6 +50,8 @@ LOOK_S = 0.25
 ERRORS = "IOPSTUI_SCOREBOARD_ERRORS"
 """The environment variable that shows what the programs say on standard error."""
 PR_SET_DUMPABLE = 4
+MEMORY = "/run"
+"""Not below /dev, where a file passes for a device that is not known."""
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = {RIGHT: "right", MISSED: "can't tell", WRONG: "wrong", BROKEN: "broken", OUT: "left out"}
 
@@ -62,9 +64,9 @@ class Situation:
     The number asked about is that of the first program of ``load``, unless ``who`` finds another.
     ``hog`` is a pattern that names who does more than half of the I/O (PID is the number of the
     first program); root's answers about disks must have it, and name nobody else. ``says`` must be
-    in root's answer about all disks (OTHER is a further disk), ``never`` in none. ``asleep`` is a
-    pattern of "state function" that looks at the process find, if it waits for something else than
-    a disk. ``settle``: seconds from the begin of the load to the first ask.
+    in root's answer about all disks or its evidence (OTHER is a further disk), ``never`` in none.
+    ``asleep`` is a pattern of "state function" that looks at the process find, if it waits for
+    something else than a disk. ``settle``: seconds from the begin of the load to the first ask.
     """
 
     name: str
@@ -118,7 +120,8 @@ def answers_of(situation: Situation, keep: str = "") -> Iterator[Outcome]:
     except Absent as absent:
         verdict = Verdict(OUT, (str(absent),))
     except Exception as error:
-        verdict = Verdict(BROKEN, (str(error) or repr(error),))
+        first = error.__context__ or error
+        verdict = Verdict(BROKEN, (str(first) or repr(first),))
         print(f"{situation.name}: {verdict.why[0]}", file=sys.stderr)
     yield from (replace(stub, verdict=verdict) for stub in missing.values())
 
@@ -205,7 +208,8 @@ def _faults(
         return
     if not re.search(_filled(situation.hog, bench), text):
         yield MISSED, f"does not name {situation.hog}"
-    if ask == "root" and not re.search(_filled(situation.says, bench), text):
+    evidence = "\n".join([text, *answered.document.get("evidence", ())])
+    if ask == "root" and not re.search(_filled(situation.says, bench), evidence):
         yield WRONG, f"says nothing of {situation.says}"
 
 
@@ -410,9 +414,17 @@ def start(
         bench.pids.append(process.pid)
         if ends:
             process.wait(60)
-        bench.stack.callback(end_group, process)
+        bench.stack.callback(_end, process)
 
     return begin
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    # fio's jobs lead sessions of their own, and end with it only if it is asked to end
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(10)
+    end_group(process)
 
 
 def fio(options: str = "", where: str = "--filename=$NODE --thread", **how: Any) -> Beside:

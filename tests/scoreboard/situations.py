@@ -20,6 +20,7 @@ from devices import (
     ext4,
     flakey,
     linear,
+    load,
     loop_on,
     null,
     one_by_one,
@@ -107,6 +108,7 @@ def checked(below: Recipe) -> Recipe:
     """An md array that is checked as fast as it can, again and again."""
 
     def make(bench: Bench) -> str:
+        load("raid1")
         put(bench, Path("/proc/sys/dev/raid/speed_limit_min"), "200000")
         node = below(bench)
         start("while :; do echo check > /sys/block/md127/md/sync_action; sleep 0.5; done")(bench)
