@@ -18,8 +18,8 @@ IOPSTUI_LAB_THREADIRQS       VBLK1Q, and threadirqs on the kernel's command line
 IOPSTUI_LAB_SOCKETS          VBLK1Q; two sockets of two CPUs, a memory node each; VNODE1: a virtio
                              disk of one queue on node 1
 
---answers asks `iopstui why` in further situations, which need the disks of IOPSTUI_LAB and NSLOW4Q
-(NVMe, 1,000 IOPS), SSLOW4Q (SCSI, 500 IOPS). It loads the probe often, which changes the running
+--answers asks `iopstui why` in further situations, which need the disks of IOPSTUI_LAB and SSLOW4Q
+(SCSI, 500 IOPS). It loads the probe often, which changes the running
 kernel's code: QEMU's TCG needs thread=single.
 
 A machine that is itself such a place is told so: tests/scoreboard --inside lab.

@@ -42,7 +42,13 @@ ASKS = ("root", "user", "root-disk", "root-pid", "user-pid")
 ROUNDS = (("root", "user"), ("root-disk", "user-pid"), ("root-pid",))
 """What is asked at the same time: two, and never two of root, whose probes would count the other's
 cost."""
-STATES = ("/proc/diskstats", "/proc/pressure/io", "/proc/pressure/memory", "/proc/pressure/cpu")
+STATES = (
+    "/proc/diskstats",
+    "/proc/mdstat",
+    "/proc/pressure/io",
+    "/proc/pressure/memory",
+    "/proc/pressure/cpu",
+)
 WAITS = "4"
 ASKER = 65533
 """The ordinary user."""
@@ -427,10 +433,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     end_group(process)
 
 
-def fio(options: str = "", where: str = "--filename=$NODE --thread", **how: Any) -> Beside:
+def fio(
+    options: str = "", where: str = "--filename=$NODE --thread", name: str = "hog", **how: Any
+) -> Beside:
     """fio's direct random reads of 4 KiB until the situation ends, unless ``options`` say
     otherwise; in threads of one process on the block device."""
-    return start("exec fio --name=hog --ioengine=libaio --direct=1 --rw=randread --bs=4k "
+    return start(f"exec fio --name={name} --ioengine=libaio --direct=1 --rw=randread --bs=4k "
                  f"--time_based --runtime=300 {where} {options}", **how)  # fmt: skip
 
 

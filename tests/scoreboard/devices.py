@@ -302,6 +302,43 @@ def one_by_one(ms: float = 2.0, count: int = 1, mib: int = 64, slots: int = 64) 
     return make
 
 
+def nvme_loop(below: Recipe) -> Recipe:
+    """An NVMe drive (over fabrics, transport loop) that is served from another disk."""
+
+    def make(bench: Bench) -> str:
+        node, name = below(bench), "scoreboard"
+        for module in ("nvmet", "nvme_loop"):
+            load(module)
+        target = CONFIGFS / "nvmet"
+        subsystem, port = target / "subsystems" / name, target / "ports/1"
+        place = subsystem / "namespaces/1"
+        for directory in (subsystem, place, port):
+            directory.mkdir()
+            bench.stack.callback(directory.rmdir)
+        (subsystem / "attr_allow_any_host").write_text("1")
+        (place / "device_path").write_text(node)
+        (place / "enable").write_text("1")
+        (port / "addr_trtype").write_text("loop")
+        (port / "subsystems" / name).symlink_to(subsystem)
+        bench.stack.callback((port / "subsystems" / name).unlink)
+        before = set(os.listdir(SYS_BLOCK))
+        Path("/dev/nvme-fabrics").write_text(f"transport=loop,nqn={name}")
+        bench.stack.callback(sh, "nvme", "disconnect", "-n", name)
+        settled(lambda: bool(_shown(before)))
+        (new,) = _shown(before)
+        settled(Path("/dev", new).exists)
+        bench.node = f"/dev/{new}"
+        return bench.node
+
+    return make
+
+
+def _shown(before: set[str]) -> set[str]:
+    """The new disks that are not hidden paths of another."""
+    new = set(os.listdir(SYS_BLOCK)) - before
+    return {name for name in new if (SYS_BLOCK / name / "hidden").read_text().strip() != "1"}
+
+
 def unanswered(seconds: int, every: int) -> Action:
     """The disk of scsi_debug does not answer one in so many commands from now on, or none (-1): the
     kernel sends them again after these seconds."""

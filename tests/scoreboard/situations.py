@@ -1,8 +1,8 @@
 """Situations for `iopstui why`, and what is right about them (``Situation`` says what the columns
 are).
 
-A request alone takes 0.3 to 3 ms on an emulated disk, and 2 ms on the slow ones, which do 500 or
-1,000 a second. Where 16 or more are in flight and take many times that, they wait for each other.
+A request alone takes 0.3 to 3 ms on an emulated disk, and 2 ms on the slow ones, which do 500 a
+second. Where 16 or more are in flight and take many times that, they wait for each other.
 A disk without such a limit is faster than the emulated CPUs: nothing can wait for it.
 """
 
@@ -23,6 +23,7 @@ from devices import (
     load,
     loop_on,
     null,
+    nvme_loop,
     one_by_one,
     partition,
     put,
@@ -75,6 +76,13 @@ def pressed(kind: str, least: float, most: float = 101.0) -> Proof:
         return "" if least <= percent <= most else f"tasks wait for {kind} {percent:.0f} %"
 
     return proof
+
+
+def checking(effect: Effect) -> str:
+    """An md array is checked at the begin and at the end."""
+    states = effect.last.before, effect.last.after
+    all_say = all("check =" in state.watched["/proc/mdstat"] for state in states)
+    return "" if all_say else "no array is checked"
 
 
 # -- devices and load
@@ -146,24 +154,26 @@ while True: held = [bytearray(os.urandom(4096) * 256) for _ in range(192)]
 """
 READS = (
     "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (n=$i; while :; do n=$(((n + 7919) % 200)); "
-    "dd if=$NODE of=/dev/null bs=4k count=60 skip=$((n * 1000)) iflag=direct; done) & done; wait"
+    "dd if=$NODE of=/dev/null bs=4k count=300 skip=$((n * 1000)) iflag=direct; done) & done; wait"
 )
-TREE = ("mkdir $PLACE/t; cd $PLACE/t; for i in $(seq 400); do head -c 65536 /dev/zero > $i; "
-        "done; sync; while :; do echo 3 > /proc/sys/vm/drop_caches; ")  # fmt: skip
+TREE = ("mkdir $PLACE/t; cd $PLACE/t; head -c 40M /dev/zero | split -a 4 -b 16384; sync; "
+        "while :; do echo 3 > /proc/sys/vm/drop_caches; ")  # fmt: skip
 SPIN = "for i in 1 2 3 4; do while :; do :; done & done; wait"
 FILES = "--directory=$PLACE --size=32m --thread"
-SINGLE, DEEP = "--ioengine=psync", "--iodepth=32"
-OWN = f"exec {sys.executable} -m iopstui run $NODE --job randread-4k --set iodepth=32,runtime=300"
+BATCH = "--iodepth_batch_complete_min=8"
+SINGLE, HALF, DEEP = "--ioengine=psync", f"--iodepth=16 {BATCH}", f"--iodepth=32 {BATCH}"
+OWN = (f"exec {sys.executable} -m iopstui run $NODE --job randread-4k --set iodepth=32 "
+       "--set runtime=300")  # fmt: skip
 BY_PID = r"\(PID\)"
-QUEUE = held(20, 30)
+QUEUE = held(20, 25)
 ANY = "06 06 06 - -"
 
 SITUATIONS = (
     # -- one program's deep queue, on each kind of disk
     Situation("slow", "32 reads in flight on a disk of 500 IOPS", SLOW, (fio(DEEP),), "4", QUEUE,
               BY_PID),
-    Situation("nvme", "32 reads in flight on an NVMe drive of 1,000 IOPS", disk("NSLOW4Q"),
-              (fio(DEEP),), "4", held(20, 15), BY_PID),
+    Situation("nvme", "32 reads in flight on an NVMe drive that a slow disk serves",
+              nvme_loop(SLOW), (fio(DEEP),), "4", QUEUE, BY_PID),
     Situation("scsi", "32 writes in flight on a SCSI disk of 500 IOPS", disk("SSLOW4Q"),
               (fio(f"{DEEP} --rw=randwrite"),), "4", QUEUE, BY_PID),
     Situation("loop", "32 reads in flight on a loop device on a slow disk", loop_on(SLOW),
@@ -183,7 +193,7 @@ SITUATIONS = (
               asleep="blk_mq_get_tag"),
     # -- who
     Situation("two-users", "two users with 16 reads in flight each", SLOW,
-              (fio("--iodepth=16", user=USER), fio("--iodepth=16", user=OTHER)), "4", QUEUE),
+              (fio(HALF, user=USER), fio(HALF, user=OTHER)), "4", QUEUE),
     Situation("group", "a program in a cgroup of its own, as in a container", io_max(SLOW),
               (fio(DEEP, user=USER),), "4", QUEUE, r"\(PID\)|iopstui-scoreboard"),
     Situation("processes", "sixteen processes that read one by one", SLOW,
@@ -198,7 +208,8 @@ SITUATIONS = (
     Situation("mmap", "eight threads that read pages of a mapping", SLOW,
               (fio("--ioengine=mmap --numjobs=8"),), "4", held(5, 8), BY_PID),
     Situation("victim", "one that reads one by one beside another's 32 writes", SLOW,
-              (fio(f"{DEEP} --rw=randwrite"), fio(SINGLE, user=USER)), "4", QUEUE, BY_PID,
+              (fio(f"{DEEP} --rw=randwrite"), fio(SINGLE, user=USER, name="reader")),
+              "4", QUEUE, BY_PID,
               who=lambda bench: bench.pids[1]),
     Situation("own-job", "a job of `iopstui run` with 32 reads in flight", SLOW, (start(OWN),),
               "4 4 4 - -", QUEUE, r"fio", settle=20),
@@ -206,6 +217,10 @@ SITUATIONS = (
     Situation("fsync", "eight threads that sync each write of their file", ext4(SLOW),
               (fio(f"{SINGLE} --direct=0 --rw=write --fsync=1 --numjobs=8", FILES),),
               "46 46 46 4 46", held(0.9, 2), settle=15),
+    Situation("fsync-processes", "eight processes that sync each write of their file", ext4(SLOW),
+              (fio(f"{SINGLE} --direct=0 --rw=write --fsync=1 --numjobs=8",
+                   "--directory=$PLACE --size=16m"),), "46 46 46 4 46", held(0.9, 2), who=child,
+              settle=15),
     Situation("database", "one thread with O_DSYNC", ext4(SLOW),
               (fio(f"{SINGLE} --rw=randwrite --bs=8k --sync=dsync", FILES),), "06 06 06 4 46",
               held(0.5, 1, 2.5), settle=5),
@@ -220,17 +235,20 @@ SITUATIONS = (
               who=child),
     Situation("journal", "six that sync, on a disk that takes 30 ms", ext4(delayed(VIRTIO, 30)),
               (fio(f"{SINGLE} --direct=0 --rw=write --fsync=1 --numjobs=6", FILES),), "4",
-              every(held(0.5, 25), pressed("io", 50)), settle=10),
+              every(held(0.5, 25), pressed("io", 30)), settle=10),
     Situation("swap", "a group with half the memory that its program uses, and swap",
               swapped(SLOW), (python(TOUCH),), "4 4 4 46 46",
               every(held(0.5, 1.5), pressed("io", 30)), settle=20),
     # -- md
     Situation("check", "an md array is checked, and nobody uses it",
-              checked(array(1, 2, 8, 128)), (start("exec sleep 300"),), "0 0 0 0 06",
-              pressed("io", 0, 5)),
+              checked(array(1, 2, 2, 256)), (start("exec sleep 300"),), "0",
+              every(checking, pressed("io", 0, 5))),
+    Situation("check-slow", "the same on disks that take 8 ms for each request",
+              checked(array(1, 2, 8, 128)), (start("exec sleep 300"),), "0",
+              every(checking, pressed("io", 0, 5))),
     Situation("check-reader", "one that reads one by one from an array that is checked",
               checked(array(1, 2, 8, 128)), (fio(SINGLE),), "4",
-              every(held(0.8, 20), pressed("io", 50))),
+              every(checking, held(0.6, 15), pressed("io", 15))),
     # -- limits
     Situation("io-max", "a cgroup at its limit of 100 reads/s", io_max(VIRTIO, "riops=100"),
               (fio("--iodepth=16"),), "4", quick(20, 2, 50), says=r"io\.max"),
@@ -261,7 +279,7 @@ SITUATIONS = (
     Situation("single", "one read after another on a slow disk", SLOW, (fio(SINGLE),),
               "0 0 0 4 46", held(0.8, 1.5, 1.2)),
     Situation("pair", "two that read one by one on a slow disk", SLOW,
-              (fio(f"{SINGLE} --numjobs=2"),), "06 06 06 4 46", held(1.6, 3, 2.2)),
+              (fio(f"{SINGLE} --numjobs=2"),), "06 06 06 4 46", held(1.4, 2.5, 2.2)),
     Situation("nvme-four", "four reads in flight on an NVMe drive", NVME, (fio("--iodepth=4"),),
               "0 0 0 - -", every(held(1.5, 0), quick(1.5))),
     Situation("null-quick", "32 reads in flight on a device that takes 0.1 ms for each",
@@ -272,15 +290,14 @@ SITUATIONS = (
               "0", every(quick(0, 0), pressed("io", 50)), says="io_uring", asleep="io_cqring_wait"),
     Situation("cpu", "full CPUs beside a reader of 50 IOPS", VIRTIO,
               (fio(f"{SINGLE} --rate_iops=50"), start(SPIN)), ANY,
-              every(quick(5), pressed("cpu", 50))),
+              every(quick(20, 1), pressed("cpu", 40))),
     Situation("memory", "a group short of memory, without swap", short_of_memory(VIRTIO),
               (python(GREEDY),), "0", every(quick(0, 0), pressed("memory", 10)), asleep="."),
     Situation("lock", "a process that waits for another's lock", VIRTIO,
               (start("exec flock lock sleep 300"), start("exec flock lock true")), "0",
               quick(0, 0), who=lambda bench: bench.pids[1], asleep="lock"),
-    Situation("bursts", "64 reads in 0.1 s, every 2 s", SLOW,
-              (fio("--iodepth=64 --thinktime=1900ms --thinktime_blocks=64"),), ANY,
-              held(0.5, 20, 8)),
+    Situation("bursts", "a second of 64 reads in flight, every four seconds", SLOW,
+              (fio("--iodepth=64 --thinktime=3s --thinktime_blocks=512"),), ANY, held(2, 20, 32)),
     Situation("ended", "a load that has ended before", SLOW,
               (fio(f"{DEEP} --runtime=4", ends=True),), "0 0 0 - -", quick(0, 0)),
     Situation("discard", "blkdiscard of the whole disk again and again", VIRTIO,
@@ -290,7 +307,7 @@ SITUATIONS = (
                    "--directory=$PLACE"),), "0", quick(99, 0.05), who=child, settle=8),
     Situation("find", "find in a tree that is not cached", ext4(SLOW),
               (start(f"{TREE} find . -size +1k; done"),), "0 0 0 - -",
-              every(quick(9, 2), rate(5, "reads")), settle=8),
+              every(quick(9, 2), rate(1, "reads")), settle=8),
     Situation("tar", "tar of a tree that is not cached", ext4(SLOW),
               (start(f"{TREE} tar cf - . | cat; done"),), "0 0 0 - -",
               every(quick(9, 3), rate(50, "reads")), settle=8),
