@@ -511,7 +511,10 @@ class Situation:
         much = (self.waited_percent or 0.0) >= MUCH_PRESSURE and not self.idle_rings
         mean_ms, least_ms = self.mean_ms or 0.0, SLOW_MS["flash"] + self._transfer_ms
         few = self.in_flight >= IN_TURN and mean_ms >= least_ms and self.others_are_idle
-        return much and few and not self._takes_as_long_alone(mean_ms)
+        # the probe's time is of these same requests, not of one alone
+        past = self._alone_since_boot
+        is_usual = past is not None and past.is_known and mean_ms < ALONE_FACTOR * past.ms
+        return much and few and not is_usual
 
     @property
     def may_wait_in_bfq(self) -> bool:
@@ -553,11 +556,16 @@ class Situation:
                 seconds += stats.seconds
         if ios >= MIN_FOR_P99 and seconds:
             times.append(AloneTime(waited_ns / ios / 1e6, waited_ns / 1e9 / seconds < SINGLE_DEPTH))
+        past = self._alone_since_boot
+        return times if past is None else [*times, past]
+
+    @property
+    def _alone_since_boot(self) -> AloneTime | None:
         boot_ms = self.use.boot_ms.get(self.disk) if self.use is not None else None
-        if boot_ms is not None and self.use is not None:
-            depth = self.use.boot_in_flight.get(self.disk, SINGLE_DEPTH)
-            times.append(AloneTime(boot_ms + self._transfer_ms, depth < SINGLE_DEPTH))
-        return times
+        if boot_ms is None or self.use is None:
+            return None
+        depth = self.use.boot_in_flight.get(self.disk, SINGLE_DEPTH)
+        return AloneTime(boot_ms + self._transfer_ms, depth < SINGLE_DEPTH)
 
     def _is_slow_alone(self, rates: DiskRates, waited: Waited) -> bool:
         in_flight, ios_s, mean_ms = waited

@@ -952,6 +952,11 @@ def test_threads_that_sync_and_wait_half_of_the_time_are_not_cleared() -> None:
         answer = first([eight] * 5, seen, pressure)
         assert (answer.rule, answer.verdict) == ("busy", verdict)
         assert ("48 % of the time" in answer.text) is (verdict == UNKNOWN)
+    # what the probe saw of these requests says nothing of one alone
+    parts = {"write": RequestStats(1.0, LatencyStats.from_bins({3_930_000: 445}))}
+    counted = ProbeInterval(1.0, 0.0, (), {"vda": parts}, {}, (), None, None, 0, 0, 0, None, None)
+    probed = [replace(one, probe=counted) for one in frames([{"vda": eight}] * 5, 48.0)]
+    assert judge(Seen(ONE, probed, DEVICES, use=use()))[0][1].verdict == UNKNOWN
     other = use(disks={"vda": (0.0, 2.3e6, 2.0), "vdb": (1e6, 0.0, 4.0)})
     assert first([eight] * 5, other, 48.0).verdict == NOTHING
 
