@@ -296,10 +296,11 @@ def resync_alone(s: Situation) -> Answer | None:
     """The kernel checks or rebuilds an array with this disk, and nobody uses either."""
     if s.syncing is None or s.use is None or s.shares or s.blocked or not s.ios_s:
         return None
-    read, written, held = s.use.disks.get(s.syncing[0], (0.0, 0.0, HARDLY_USED))
-    if read or written or held >= HARDLY_USED or s.waited_percent is None:
+    if s.waited_percent is None or s.waited_percent >= words.SOME_WAIT_PERCENT:
         return None
-    if s.waited_percent >= words.SOME_WAIT_PERCENT:
+    of_array = [frame.disks.get(s.syncing[0]) for frame in s.frames]
+    # where the array is not watched, root has seen all its users
+    if any(one.ios or one.in_flight if one else not s.use.as_root for one in of_array):
         return None
     return Answer(
         s.disk, "resync", GOOD,

@@ -999,16 +999,16 @@ def test_a_check_of_an_array_that_nobody_uses_is_waited_for_by_nobody() -> None:
     checked = changed(rates(15, 2, 76, kib=850), aqu_sz=1.4, util=94.0)
     devices = DEVICES | {"md0": replace(DEVICES["vda"], name="md0", kind="md", slaves=("vda",))}
     state = Conditions(devices={"md0": DeviceState(array=Array("check", 0, 2))})
-    seconds = frames([{"vda": checked}] * 5, 0.0)
     reader = DiskUser(965, "fio", read_s=MIB, devices=frozenset({"vda", "md0"}))
-    for array, users, pressure, rule in (
-        (0.0, (), 0.0, "resync"), (5e5, (), 0.0, "slow"), (0.0, (reader,), 0.0, "slow"),
-        (0.0, (), 5.0, "slow"),
+    read = rates(100, 0, 1)
+    for array, users, pressure, as_root, rule in (
+        (IDLE, (), 0.0, False, "resync"), (None, (), 0.0, True, "resync"),
+        (None, (), 0.0, False, "slow"), (read, (), 0.0, True, "slow"),
+        (IDLE, (reader,), 0.0, True, "slow"), (IDLE, (), 5.0, True, "slow"),
     ):  # fmt: skip
-        disks = {"vda": (1.5e7, 0.0, 1.4), "md0": (array, 0.0, 0.0)}
-        seconds = frames([{"vda": checked}] * 5, pressure)
-        seen = Seen(ONE, seconds, devices, state, use(disks=disks, users=users))
-        answer = judge(seen)[0][1]
+        seconds = frames([{"vda": checked} | ({"md0": array} if array else {})] * 5, pressure)
+        seen_use = use(disks={"vda": (1.5e7, 0.0, 1.4)}, users=users, as_root=as_root)
+        answer = judge(Seen(ONE, seconds, devices, state, seen_use))[0][1]
         assert answer.rule == rule
         assert answer.verdict == (NOTHING if rule == "resync" else WAITS)
         if rule == "resync":
