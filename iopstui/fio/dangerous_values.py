@@ -17,6 +17,10 @@ SECONDS_OPTIONS = ("runtime", "timeout", "ramp_time", "startdelay", "start_delay
 # fio reads a negative time as half a million years
 TIMES = (*SECONDS_OPTIONS, "thinktime", "thinktime_spin")
 RATES = ("rate", "rate_min", "rate_iops", "rate_iops_min")
+SIZES = (
+    "bs", "blocksize", "ba", "blockalign", "size", "filesize", "file_size", "io_size", "io_limit",
+    "offset", "offset_increment",
+)  # fmt: skip
 # hexadecimal, or with an exponent: with such a runtime=, fio 3.33 ends at once and reports success
 _MISREAD_NUMBER = re.compile(r"(?i)0x|[0-9.]+e[-+]?[0-9]")
 # what fio keeps for each I/O besides its buffer (3.33: 448 bytes)
@@ -24,8 +28,8 @@ BYTES_PER_IO = 448
 
 
 def refuse_dangerous_values(jobs: Sequence[Section], memory: int | None) -> None:
-    """Raises UsageError for times that fio misreads, for lockmem= below zero, and for more memory
-    than this machine has (``memory`` in bytes, ``None``: not known)."""
+    """Raises UsageError for times that fio misreads, for sizes and rates below zero, and for more
+    memory than this machine has (``memory`` in bytes, ``None``: not known)."""
     for job in jobs:
         for name in TIMES:
             value = expand_variables(job.options.get(name, "")).strip()
@@ -42,6 +46,7 @@ def refuse_dangerous_values(jobs: Sequence[Section], memory: int | None) -> None
         _refuse_long_pause(job)
         _refuse_negative_lock(job)
         _refuse_negative_rate(job)
+        _refuse_negative_size(job)
     if memory is None:
         return
     for name, needed in (_depth_memory(jobs), _lock_memory(jobs)):
@@ -86,6 +91,18 @@ def _refuse_negative_rate(job: Section) -> None:
             raise UsageError(
                 f"{name}={printable(value)} is negative, and fio would run without any limit.",
                 f"Give a rate above 0, or leave {name} out for no limit.",
+            )
+
+
+def _refuse_negative_size(job: Section) -> None:
+    """Refuse a negative size: fio reads it as almost 2^64 bytes or as a share of the file. It then
+    crashes, or ends after one I/O and reports success."""
+    for name in SIZES:
+        value = expand_variables(job.options.get(name, "")).strip()
+        if any(part.strip().startswith("-") for part in value.split(",")):
+            raise UsageError(
+                f"{name}={printable(value)} is negative, which fio takes for another size.",
+                f"Give a size without a sign, for example {name}=1m",
             )
 
 

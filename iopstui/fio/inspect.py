@@ -167,10 +167,12 @@ def inspect(
     if writes:
         parsed = run_fio([fio.path, *options], cwd, fence)
     if not _reached_end(parsed.stdout):
-        why = error_line((parsed.stdout + "\n" + parsed.stderr).split("\n"))
+        lines = (parsed.stdout + "\n" + parsed.stderr).split("\n")
+        why, hint = next((limit[1:] for limit in _LIMITS if any(limit[0] in line for line in lines)),
+                         (error_line(lines), ""))  # fmt: skip
         # the reason comes first: a job file's path can be longer than there is room on the screen
         reason = f": {why}" if why else ", but gives no reason"
-        raise UsageError(f"fio rejects the job{reason} ({label}).")
+        raise UsageError(f"fio rejects the job{reason} ({label}).", hint)
     sections = opened_files(parsed.stdout)
     if not sections:
         raise UsageError(f"{label} has no job section: nothing to run.",
@@ -179,6 +181,13 @@ def inspect(
     return JobFacts(sections, writes, _options(parsed.stdout))
 
 
+# limits of fio itself: its message, the reason in words, what to do
+_LIMITS = (
+    ("maximum number of jobs reached", "it has more jobs than fio can run (4,096 in fio 3.33)",
+     "Give a smaller numjobs="),
+    ("smalloc: OOM", "it has more files than fio has memory for (smalloc: OOM)",
+     "Give a smaller nrfiles= or numjobs="),
+)  # fmt: skip
 # a name that is not an option in any version of fio
 END = f"\n[{_END}]\n{_END}=1\n"
 _SECTION = re.compile(r"^parse +\d+ +Parsing section \[(.*)\]$")

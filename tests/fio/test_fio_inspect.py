@@ -279,6 +279,25 @@ def test_a_job_that_fio_does_not_accept(
     assert caught.value.message == f"{says}the job)."
 
 
+@pytest.mark.parametrize(
+    ("said", "why", "hint"),
+    [
+        ("error: maximum number of jobs reached.\nerror: failed to setup shm segment\n",
+         "more jobs than fio can run", "numjobs="),
+        ("smalloc: OOM. Consider using --alloc-size to increase the shared memory available.\n"
+         "fio: filesetup.c:1749: alloc_new_file: Assertion `0' failed.\n",
+         "more files than fio has memory for", "nrfiles="),
+    ],
+)  # fmt: skip
+def test_limits_of_fio_are_named_with_what_helps(
+    monkeypatch: pytest.MonkeyPatch, said: str, why: str, hint: str
+) -> None:
+    answering(monkeypatch, answer(""), answer(PARSED, said))
+    with pytest.raises(UsageError) as caught:
+        fio_inspect.inspect(FIO, Path("/jobs/a.fio"), "the job")
+    assert why in caught.value.message and hint in (caught.value.hint or "")
+
+
 def test_a_job_without_a_section(monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, answer("parse    7 Parsing section [global]\n" + END))
     with pytest.raises(UsageError) as caught:

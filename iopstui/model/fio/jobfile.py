@@ -115,6 +115,8 @@ def _why_line_refused(content: str, in_section: bool) -> str:
     if not in_section:
         return "it comes before the first [section]"
     name = content.partition("=")[0].rstrip(_BLANK)
+    if _NAME.fullmatch(name.lower()) and not name.islower():
+        return f"fio's options are in lower case: {name.lower()}"
     if not _NAME.fullmatch(name):
         return "this is not the name of a fio option"
     return ""
@@ -171,6 +173,8 @@ def why_number_refused(name: str, value: str) -> str:
     """Why a number that iopstui calculates with is refused; "" if it is accepted."""
     if name in _COUNTS and not _VARIABLE.search(value) and not value.isdecimal():
         return "write a plain decimal number"
+    if name == "numjobs" and value.isdecimal() and not int(value):
+        return "write 1 or more"
     if name in _SIZES and _EXPRESSION.search(_VARIABLE.sub("", value)):
         return "write a plain size, such as 4k or 1g"
     return ""
