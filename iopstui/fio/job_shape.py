@@ -14,7 +14,7 @@ from iopstui.linux.machine.topology import online_cpus
 from iopstui.model.findings.evidence import SYNCHRONOUS, JobShape
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import PASSTHROUGH, effective_sections
-from iopstui.model.fio.rows import flag
+from iopstui.model.fio.rows import duration_s, flag
 from iopstui.model.sizes import size_bytes
 from iopstui.text import printable
 
@@ -55,6 +55,15 @@ def shape_of(text: str) -> JobShape:
         sync_interval=min(filter(None, map(_sync_interval, jobs)), default=None),
         pace=_pace(jobs),
     )
+
+
+def start_delay_s(text: str) -> float:
+    """How long all jobs wait before their first I/O, at least (startdelay=, start_delay=)."""
+    delays = []
+    for section in jobfile.effective_sections(text):
+        value = section.options.get("startdelay", section.options.get("start_delay", "0"))
+        delays.append(duration_s(expand_variables(value).partition("-")[0]) or 0.0)
+    return min(delays, default=0.0)
 
 
 def text_without_depth(text: str, bound: bool = False) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.errors import Refused, UsageError
+from iopstui.format import first_of
 from iopstui.linux.kernel_files import Roots
 from iopstui.linux.machine.load import read_available
 from iopstui.linux.process.private import private_directory, remove
@@ -41,6 +42,7 @@ class FioLogs:
         self.text = text
         self.directory: Path | None = None
         self._destinations: dict[str, Path] = {}
+        self._names: list[str] = []
         self._memory_limit = 0
         requested = _named_logs(text)
         if each_io:
@@ -83,6 +85,12 @@ class FioLogs:
                 ios.read(log.job if log is not None else 0, lines)
         return slow_ios_object(ios, one_file) if ios.count else {}
 
+    @property
+    def announcement(self) -> str:
+        """Where the job's own logs will be after the run, in words; "" for none."""
+        names = list(dict.fromkeys(map(printable, self._names)))
+        return f"after the run fio's logs are written: {first_of(names, 4)}" if names else ""
+
     def publish(self) -> list[str]:
         """Give each log its intended name. Returns a sentence for each log for which that
         failed."""
@@ -117,7 +125,8 @@ class FioLogs:
         if name not in (*PREFIX_LOGS, *FILE_LOGS):
             return line
         number = str(len(self._destinations))
-        self._destinations[number] = cwd / (value or label)
+        self._destinations[number] = path = cwd / (value or label)
+        self._names.append(f"{path}{'' if name in FILE_LOGS else '_*.log'}")
         return f"{name}={self.directory}/{number}"
 
     def _check(self, text: str, label: str, cwd: Path) -> None:

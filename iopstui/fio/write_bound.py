@@ -31,6 +31,11 @@ _RUN_OPTIONS = (
     "create_on_open",
     "unlink",
     "unlink_each_loop",
+    # with zonemode=zbd fio looks at the file's zones before it makes the file, and fails
+    "zonemode",
+    "zonesize",
+    "zonerange",
+    "zoneskip",
 )
 # nothing is measured, so fio need not calibrate the CPU's clock (60 ms of CPU)
 _CLOCK = {"clocksource": "clock_gettime"}

@@ -19,7 +19,9 @@ from iopstui import events
 from iopstui.errors import IopstuiError, JobFailed
 from iopstui.events import RUN
 from iopstui.fio.inspect import Fio
+from iopstui.fio.job_shape import start_delay_s
 from iopstui.fio.write_bound import OFFLOAD_STALLED, SILENT_LAYOUT, STALLED, StallDetector
+from iopstui.format import duration
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.private import private_directory, remove
@@ -206,6 +208,8 @@ class SessionScratch:
 
 
 NOTICE_AFTER_S = 5.0
+# a pause before the first I/O that is reported
+LONG_DELAY_S = 5.0
 # options that check data, keep state between runs, lock or remove files, or delay the first I/O
 _ALONE = (
     "verify", "do_verify", "unlink", "create_on_open", "exitall", "exit_what", "lockfile",
@@ -322,10 +326,16 @@ class RunPreparation:
             raise JobFailed(why[0].upper() + why[1:] + ".", "Give a larger --write-budget.")
 
     def announce_writes(self, prepared: PreparedJob) -> None:
-        """Report how much the run may write; it is ended if it exceeds that."""
+        """Report how much the run may write, and where its own logs go; it is ended if it exceeds
+        that. Report a long time without I/O, too."""
         message = self.budget.forecast(prepared, _layout_bytes(prepared), self._context.devices)
         if self.budget.announce:
             self._context.notice("info", message)
+        logs = prepared.logs.announcement if prepared.logs is not None else ""
+        delay = start_delay_s(prepared.text)
+        pause = f"fio starts its I/O after {duration(delay)} (startdelay=)"
+        for text in filter(None, (logs, pause if delay >= LONG_DELAY_S else "")):
+            self._context.notice("info", text)
 
     @contextmanager
     def _notice_if_slow(self) -> Iterator[None]:

@@ -153,3 +153,15 @@ def test_its_memory_has_a_limit_and_the_job_no_log_of_its_own(tmp_path: Path) ->
         with pytest.raises(UsageError, match="switches off what --io-log lists"):
             FioLogs(f"[a]\n{option}\n", "a", tmp_path, each_io=True)
     FioLogs("[a]\ndisable_clat=0\n", "a", tmp_path, each_io=True).close()
+
+
+def test_where_logs_go_is_announced(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    found = logs("[a]\nwrite_bw_log=one\nwrite_iolog=sub/io\n", tmp_path)
+    assert found.announcement.endswith(f": {tmp_path}/one_*.log, {tmp_path}/sub/io")
+    found.close()
+    many = "".join(f"[s{n}]\nwrite_bw_log=log{n}\n" for n in range(6))
+    found = logs(many, tmp_path)
+    assert found.announcement.endswith(f"{tmp_path}/log3_*.log and 2 more")
+    found.close()
+    assert logs("[a]\nrw=read\n", tmp_path).announcement == ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.fio.job_shape import direct, shape_of
+from iopstui.fio.job_shape import direct, shape_of, start_delay_s
 from iopstui.model.findings.evidence import JobShape
 
 
@@ -46,3 +46,9 @@ def test_sections_that_run_at_once_are_added_up() -> None:
 def test_direct_is_the_opposite_of_buffered() -> None:
     assert direct({"direct": "1"}) and direct({"buffered": "0"})
     assert not direct({"buffered": "1", "direct": "1"}) and not direct({})
+
+
+def test_the_wait_before_the_first_io() -> None:
+    assert start_delay_s("[global]\nstartdelay=1m\n[a]\n[b]\nstartdelay=20-30\n") == 20
+    assert start_delay_s("[a]\nstart_delay=5\n[b]\nrw=read\n") == 0
+    assert start_delay_s("[a]\nstartdelay=odd\n") == 0

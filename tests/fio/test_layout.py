@@ -31,6 +31,7 @@ def test_what_only_says_how_it_is_run_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("lines", ["io_submit_mode=offload\nioengine=libaio", "startdelay=1000",
+                                   "zonemode=zbd\nzonesize=1m",
                                    "bs=3"])  # fmt: skip
 def test_fio_itself_makes_the_files_and_ends(lines: str, tmp_path: Path, fio: str) -> None:
     job = tmp_path / "job.fio"
@@ -80,7 +81,8 @@ def test_the_smallest_block_and_the_smallest_file() -> None:
     for lines in ("bs=1k\nfilesize=4095", "bs=1k\nfilesize=8k-4095", "bs=1k\nsize=12k\nnrfiles=4",
                   "bs=4096\nsize=8m"):  # fmt: skip
         assert only(f"[a]\n{lines}\n")["bs"] == lines.partition("\n")[0].removeprefix("bs=")
-    for option in ("create_on_open", "unlink", "unlink_each_loop", "startdelay", "io_submit_mode"):
+    for option in ("create_on_open", "unlink", "unlink_each_loop", "startdelay", "io_submit_mode",
+                   "zonemode", "zonesize", "zonerange", "zoneskip"):  # fmt: skip
         assert only(f"[a]\nrw=read\n{option}=1\n") == {"rw": "read"}
 
 

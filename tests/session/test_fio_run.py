@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import select
@@ -15,6 +16,7 @@ from iopstui.fio.inspect import Fio, JobFacts
 from iopstui.fio.process import FioProcess
 from iopstui.linux.process.private import private_directory
 from iopstui.preflight.prepared_job import PreparedJob
+from iopstui.safety.scratch import Scratch
 from iopstui.session.fio import fio_run
 from iopstui.session.fio.fio_run import FioRun, PhaseFinished
 
@@ -94,6 +96,26 @@ def test_a_fio_that_nobody_watches_any_more_is_ended(
         "fio was stopped, because iopstui was stopped or hung for 0.2 s and could not watch "
         "it; the figures cover the time until then"
     )
+
+
+def failing(tmp_path: Path, error: int, options: tuple[tuple[str, str], ...]) -> str:
+    """Why a run failed whose fio ends with a document of a job with ``error``."""
+    job_row = f'{{"jobname": "a", "groupid": 0, "error": {error}}}'
+    text = f'{{\n"fio version": "fio-3.33", "timestamp_ms": 1, "jobs": [{job_row}]\n}}'
+    fio = tmp_path / "fio"
+    fio.write_text(HANGS.partition("printf")[0] + f"echo '{text}' > \"$out\"\nexit 1\n")
+    fio.chmod(0o755)
+    asked = replace(job(tmp_path), facts=replace(FACTS, options=options))
+    asked.scratch = Scratch(tmp_path / ".iopstui-aaaaaaaa", None)
+    return to_its_end(FioRun(Fio(str(fio), (3, 33), "fio-3.33"), asked, private_directory, 1.0,
+                             lambda: None)).error  # fmt: skip
+
+
+def test_a_cause_that_the_options_show_is_named(tmp_path: Path) -> None:
+    trims = failing(tmp_path, errno.ENOTTY, (("rw", "randtrim"),))
+    assert "trims block devices, not files" in trims
+    assert "leave out uid=" in failing(tmp_path, errno.EACCES, (("rw", "read"), ("uid", "1000")))
+    assert failing(tmp_path, errno.EACCES, (("rw", "trim"),)).endswith("(errno 13)")
 
 
 def job(here: Path) -> PreparedJob:

@@ -470,6 +470,7 @@ class FioRun:
             names = ", ".join(
                 f"{os.strerror(number)} (errno {number})" for number in sorted(errors)
             )
+            reason = self._known_cause(errors) or reason
             return f"fio's job failed: {names}" + (f": {reason}" if reason else "")
         ended_by = oom_text(self._oom_kills) if code == -9 or "=9" in (killed or "") else ""
         if killed is not None:
@@ -477,6 +478,19 @@ class FioRun:
         if code < 0:
             return f"fio was killed by signal {-code}" + (f": {reason}" if reason else ended_by)
         return f"fio ended with exit code {code}" + (f": {reason}" if reason else "")
+
+    def _known_cause(self, errors: set[int]) -> str:
+        """The cause of these errors and what helps, where the job's options show it; else ""."""
+        options = dict(self.prepared.facts.options)
+        trims = "trim" in options.get("rw", options.get("readwrite", ""))
+        if trims and errors & {errno.ENOTTY, errno.EOPNOTSUPP}:
+            return "fio trims block devices, not files; give a device as the target"
+        if errno.EACCES in errors and self.prepared.scratch and {"uid", "gid"} & options.keys():
+            return (
+                "only its owner may enter the scratch directory; leave out uid= and gid=, or start "
+                "iopstui as that user"
+            )
+        return ""
 
     def _reason_from_log(self) -> str:
         log = [line for line in self.messages if not _IGNORED_MESSAGES.search(line)]
