@@ -168,8 +168,11 @@ def inspect(
         parsed = run_fio([fio.path, *options], cwd, fence)
     if not _reached_end(parsed.stdout):
         lines = (parsed.stdout + "\n" + parsed.stderr).split("\n")
-        why, hint = next((limit[1:] for limit in _LIMITS if any(limit[0] in line for line in lines)),
-                         (error_line(lines), ""))  # fmt: skip
+        why = error_line(lines)
+        hint = _value_hint(why)
+        for message, in_words, what_helps in _LIMITS:
+            if any(message in line for line in lines):
+                why, hint = in_words, what_helps
         # the reason comes first: a job file's path can be longer than there is room on the screen
         reason = f": {why}" if why else ", but gives no reason"
         raise UsageError(f"fio rejects the job{reason} ({label}).", hint)
@@ -188,6 +191,15 @@ _LIMITS = (
     ("smalloc: OOM", "it has more files than fio has memory for (smalloc: OOM)",
      "Give a smaller nrfiles= or numjobs="),
 )  # fmt: skip
+
+
+def _value_hint(why: str) -> str:
+    """Where fio explains the option that it rejects; "" if it is not about one."""
+    if match := re.match(r"failed parsing ([a-z_0-9]+)=", why):
+        return f"What it may be: fio --cmdhelp={match[1]}"
+    return "List fio's options: fio --cmdhelp=all" if why.startswith("Bad option") else ""
+
+
 # a name that is not an option in any version of fio
 END = f"\n[{_END}]\n{_END}=1\n"
 _SECTION = re.compile(r"^parse +\d+ +Parsing section \[(.*)\]$")

@@ -250,7 +250,8 @@ def _directory_and_name(path: str) -> tuple[str, str]:
     """The real directory and the name in it."""
     parent, name = os.path.split(path)
     if name in ("", ".", ".."):
-        raise UsageError(f"The job opens {printable(path)} as a file, but it is a directory.")
+        raise UsageError(f"The job opens {printable(path)} as a file, but it is a directory.",
+                         "For files in a directory: directory=")  # fmt: skip
     return os.path.realpath(parent), name
 
 

@@ -9,7 +9,14 @@ from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.fio.inspect import find_fio
-from iopstui.fio.job_text import absolute_files, named_paths, read_job, sets_filename
+from iopstui.fio.job_text import (
+    absolute_files,
+    check_directories,
+    check_variables,
+    named_paths,
+    read_job,
+    sets_filename,
+)
 from iopstui.fio.library import find_job, is_shipped
 from iopstui.linux.devices.target import MixedKinds, NoSuchFile, resolve_target, resolve_targets
 from iopstui.linux.kernel_files import Roots
@@ -147,6 +154,8 @@ def target_named_by_job(
     # fio accesses them when it parses the job
     for place in named_paths(text):
         require_answer(Path.cwd() / place, roots)
+    check_variables(text, f"The job file {path}")
+    check_directories(text, Path.cwd())
     private = private_directory()
     try:
         facts = inspect_text(find_fio(), private, text, f"the job file {path}", Path.cwd())

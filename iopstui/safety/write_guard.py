@@ -258,7 +258,8 @@ class WriteGuard:
             # stat is enough here: locking reports which right is missing
             target = resolve_target(name, Path("/"), self._roots, devices, to_read=False)
             if target.kind == DIRECTORY:
-                raise UsageError(f"The job opens {name} as a file, but it is a directory.")
+                raise UsageError(f"The job opens {name} as a file, but it is a directory.",
+                                 "For files in a directory: directory=")  # fmt: skip
             targets.append(target)
         return list({target.path: target for target in targets}.values())
 

@@ -298,6 +298,20 @@ def test_limits_of_fio_are_named_with_what_helps(
     assert why in caught.value.message and hint in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize(("said", "hint"), [
+    ("fio: failed parsing rate_iops=,,\n", "What it may be: fio --cmdhelp=rate_iops"),
+    ("Bad option <zoned=1>\n", "List fio's options: fio --cmdhelp=all"),
+    ("fio: size too small\n", ""),
+])  # fmt: skip
+def test_where_fio_explains_an_option(
+    monkeypatch: pytest.MonkeyPatch, said: str, hint: str
+) -> None:
+    answering(monkeypatch, answer(""), answer(PARSED, said))
+    with pytest.raises(UsageError) as caught:
+        fio_inspect.inspect(FIO, Path("/jobs/a.fio"), "the job")
+    assert caught.value.hint == hint
+
+
 def test_a_job_without_a_section(monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, answer("parse    7 Parsing section [global]\n" + END))
     with pytest.raises(UsageError) as caught:

@@ -51,6 +51,13 @@ def test_azure_s_job_has_two_directories(places: Path) -> None:
     assert found.tree == ("loop0", "vda", "loop1")
 
 
+def test_a_directory_that_is_missing_is_named(places: Path) -> None:
+    text = f"[a]\nrw=read\nsize=1m\ndirectory={places}/none\n"
+    with pytest.raises(UsageError) as caught:
+        target_named_by_job(job(places, text), DEVICES, Roots())
+    assert f"{places}/none, which does not exist" in caught.value.message and caught.value.hint
+
+
 def test_kingsoft_s_document_joins_its_files_with_colons(places: Path) -> None:
     for name in ("cache/x", "nocache/y", "cache/z"):
         (places / name).write_bytes(b"x")

@@ -297,7 +297,8 @@ def _device_node(text: str, path: Path, roots: Roots, devices: Devices) -> Path:
         raise UsageError(f"{printable(path)} does not exist.", _suggestion(path, devices))
     if is_link:
         raise UsageError(
-            f"{printable(text)} is a symbolic link to {printable(path)}, which does not exist."
+            f"{printable(text)} is a symbolic link to {printable(path)}, which does not exist.",
+            "Create that file, or name it instead of the link.",
         )
     if os.path.isdir(path.parent):
         no_disk = "" if "/" in text else f"There is no disk {printable(text)}, and "

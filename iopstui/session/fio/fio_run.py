@@ -485,6 +485,8 @@ class FioRun:
         trims = "trim" in options.get("rw", options.get("readwrite", ""))
         if trims and errors & {errno.ENOTTY, errno.EOPNOTSUPP}:
             return "fio trims block devices, not files; give a device as the target"
+        if options.get("zonemode") == "zbd" and self.prepared.staging and errno.EINVAL in errors:
+            return "with zonemode=zbd a file must exist in its full size (fallocate -l SIZE FILE)"
         if errno.EACCES in errors and self.prepared.scratch and {"uid", "gid"} & options.keys():
             return (
                 "only its owner may enter the scratch directory; leave out uid= and gid=, or start "
