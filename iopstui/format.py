@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
@@ -205,9 +206,36 @@ def ranges(numbers: Iterable[int]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
 
 
+def cells(text: str) -> int:
+    """The columns of a terminal that ``text`` takes: Chinese characters take two, for example."""
+    return len(text) if text.isascii() else sum(map(_cells_of, text))
+
+
+def _cells_of(character: str) -> int:
+    if character < "\u0300":
+        return 1
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
 def cut(text: str, width: int) -> str:
-    """``text`` in at most ``width`` characters, with a mark where it was cut."""
-    return text if len(text) <= width else text[: width - 1] + "…"
+    """``text`` in at most ``width`` columns, with a mark where it was cut."""
+    if text.isascii():
+        return text if len(text) <= width else text[: width - 1] + "…"
+    end = used = 0
+    for at, character in enumerate(text, 1):
+        used += _cells_of(character)
+        if used < width:
+            end = at
+        elif used > width:
+            return text[:end] + "…"
+    return text
+
+
+def left(text: str, width: int) -> str:
+    """``text`` with blanks up to ``width`` columns."""
+    return text + " " * (width - cells(text))
 
 
 def shorten(text: str, width: int) -> str:

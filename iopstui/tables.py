@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from iopstui.format import cut, or_dash
+from iopstui.format import cells as cells_of
+from iopstui.format import cut, left, or_dash
 
 Row = TypeVar("Row")
 UP, DOWN = 1, -1
@@ -145,7 +146,7 @@ def texts(columns: Iterable[Column], row: Any) -> tuple[str, ...]:
 def line(columns: Sequence[Column], cells: Iterable[str]) -> str:
     """The cells as a line in columns; words that are too long are cut, numbers are not."""
     aligned = (
-        cut(cell, column.width).ljust(column.width) if column.left else cell.rjust(column.width)
+        left(cut(cell, column.width), column.width) if column.left else cell.rjust(column.width)
         for column, cell in zip(columns, cells, strict=False)
     )
     return " ".join(aligned).rstrip()
@@ -163,8 +164,8 @@ def row_line(columns: Sequence[Column], row: Any) -> str:
 def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[str]:
     """Lines with the cells in columns as wide as their longest cell; the ``right`` columns have
     numbers."""
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    widths = [max(map(cells_of, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        cells = (cell.rjust(width) if n in right else cell.ljust(width)
-                 for n, (cell, width) in enumerate(zip(row, widths, strict=True)))  # fmt: skip
-        yield "  ".join(cells).rstrip()
+        padded = (cell.rjust(width) if n in right else left(cell, width)
+                  for n, (cell, width) in enumerate(zip(row, widths, strict=True)))  # fmt: skip
+        yield "  ".join(padded).rstrip()

@@ -237,3 +237,10 @@ def test_a_sentence_is_broken_between_words_only_on_a_terminal(text: str, tmp_pa
     with open(tmp_path / "file", "w+", encoding="utf-8") as stream:
         units.print_sentence(text, stream)
         assert stream.seek(0) == 0 and stream.read() == text + "\n"
+
+
+def test_wide_characters_take_two_columns() -> None:
+    assert [units.cells(text) for text in ("ab", "é", "数据", "e\u0301", "数a")] == [2, 1, 4, 1, 3]
+    assert units.cut("数据库", 6) == "数据库" and units.cut("数据库", 5) == "数据…"
+    assert units.cut("数据库", 4) == "数…" and units.cut("abc", 2) == "a…"
+    assert units.left("数据", 6) == "数据  " and units.left("数据", 3) == "数据"

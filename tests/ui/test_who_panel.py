@@ -55,6 +55,12 @@ def test_users_of_this_disk_are_listed_with_their_shares() -> None:
     assert "xxx" in (line := panel(reaped)[2]) and " + children" in line
 
 
+def test_wide_characters_push_no_figure_out() -> None:
+    wide = replace(HOG, command="fio --name=" + "数据库" * 30, group="容器" * 20)
+    for width in (80, 100, 140):
+        assert "64.0" in panel(replace(USE, users=(wide,)), width)[2].split()
+
+
 def test_an_ordinary_user_reads_what_is_hidden() -> None:
     rest = panel(replace(USE, as_root=False, hidden=137))[4]
     assert "by nobody that can be named (other users, the kernel, ended processes)" in rest

@@ -244,7 +244,8 @@ class Table(Generic[T]):
             style_of = column.style_of
             cell_style = DIM if dim else column.style if style_of is None else style_of(item)
             text = column.text(item)
-            cell = text.rjust(width) if len(text) <= width else fit(text, width)
+            size = cells(text)
+            cell = " " * (width - size) + text if size <= width else fit(text, width)
             # neighbours of one style are one piece: fewer escape sequences to send
             if cell_style != style and run:
                 line.add(run, style)

@@ -84,7 +84,7 @@ def _sample_rows(
 def _bar(
     label: str, parts: Sequence[int], longest: int, width: int, charset: Charset
 ) -> Iterator[Row]:
-    line = Line(width, charset).add(f.cut(label, LABEL - 1).ljust(LABEL), BOLD)
+    line = Line(width, charset).add(f.left(f.cut(label, LABEL - 1), LABEL), BOLD)
     line.add(f.latency(sum(parts)).rjust(FIGURE), BOLD)
     for ns in parts:
         line.add((f.latency(ns) if ns else f.MISSING).rjust(FIGURE + 2))
@@ -123,7 +123,7 @@ def _order(request: Exemplar) -> tuple[bool, int]:
 def _lane(other: Exemplar, request: Exemplar, lane_width: int, width: int, charset: Charset) -> Row:
     """The request ``other`` on the time axis of ``request``."""
     label = f"{other.kind} {printable(other.comm) or f.MISSING}"
-    line = Line(width, charset).add(f.cut(label, LABEL - 1).ljust(LABEL))
+    line = Line(width, charset).add(f.left(f.cut(label, LABEL - 1), LABEL))
     line.add(f.latency(other.total_ns).rjust(FIGURE)).add("  ")
     begins, scale = line.used, lane_width / max(1, request.total_ns)
     edges = [other.began_ns]
