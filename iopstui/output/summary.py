@@ -76,6 +76,8 @@ _COLUMNS = (
     *FINAL_RANKS,
 )
 """fio's final figures (fio_summary)."""
+OWN_TIME_SHARE = 0.9
+"""If a direction's I/O took less than this share of the run, the times of fio's rates are shown."""
 
 
 def summary_text(
@@ -108,6 +110,7 @@ def summary_text(
         parts = group["directions"].items()
         shown = {key: part for key, part in parts if part["rows"] > by_device}
         lines += _table_rows(name, shown, is_final(summary))
+    lines += _wrapped(rate_times_text(summary))
     lines += _errors(rows)
     if waits is not None:
         lines += _wrapped(waits_line(waits))
@@ -118,7 +121,9 @@ def summary_text(
 
 def _wrapped(text: str, more: int = 2, first: int = 0) -> list[str]:
     """Lines of at most 80 columns; the first one is indented by ``first``, the others by
-    ``more``."""
+    ``more``. None for an empty text."""
+    if not text:
+        return []
     return wrapped(text, first, more, WIDTH).split("\n")
 
 
@@ -374,6 +379,20 @@ def syncs_of(row: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     run_ms = max((part["runtime_ms"] for part in row["directions"].values()), default=0)
     iops = sync["completed"] * 1000 / run_ms if run_ms and sync["completed"] else None
     return {"sync": {**sync, "iops": iops}}
+
+
+def rate_times_text(summary: Mapping[str, Any]) -> str:
+    """Over which times fio's rates are, if those are clearly shorter than the run; else ""."""
+    sums = summary.get("sums", ())
+    whole_ms = summary.get("all", {}).get("runtime_ms") or 0
+    if len(sums) != 1 or not whole_ms:
+        return ""
+    parts = split_directions(sums[0]["directions"])
+    times = {name: part.get("runtime_ms") or whole_ms for name, part in parts.items()}
+    if all(ms >= OWN_TIME_SHARE * whole_ms for ms in times.values()):
+        return ""
+    each = ", ".join(f"{name}s {ms / 1000:.3f} s" for name, ms in times.items())
+    return f"fio's rates are for each direction's own time: {each}"
 
 
 def _errors(rows: list[Mapping[str, Any]]) -> Iterator[str]:

@@ -34,6 +34,7 @@ from iopstui.output.summary import (
     drives_text,
     interruption,
     probe_text,
+    rate_times_text,
     reconciliation,
     slowest_text,
     summary_text,
@@ -437,3 +438,21 @@ def test_without_root_missing_smart_figures_are_explained() -> None:
     assert drives_text(drives).splitlines() == [
         f"nvme0: at most 47 °C. {why}", f"nvme1: {why}"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("read_ms", "write_ms", "says"),
+    [
+        (5002, 5000, ""),
+        (4600, 5002, ""),
+        (712, 5002, "for each direction's own time: reads 0.712 s, writes 5.002 s"),
+    ],
+)
+def test_rates_over_a_part_of_the_run_are_said_to_be(read_ms: int, write_ms: int, says: str
+                                                     ) -> None:  # fmt: skip
+    part = {"rows": 2, "iops": 1.0, "bw_bytes": 1.0}
+    sums = {"read": {**part, "runtime_ms": read_ms}, "write": {**part, "runtime_ms": write_ms}}
+    summary = {"sums": [{"group": 0, "directions": sums}], "all": {"runtime_ms": 5002}}
+    assert says in rate_times_text(summary) and bool(rate_times_text(summary)) == bool(says)
+    assert rate_times_text({"sums": summary["sums"] * 2, "all": summary["all"]}) == ""
+    assert rate_times_text({"rows": []}) == ""

@@ -32,6 +32,7 @@ from iopstui.output.page.markup import (
     list_with_heading,
     markdown_of,
 )
+from iopstui.output.summary import rate_times_text
 from iopstui.session.run_rows import MARK_COLUMNS, run_columns
 from iopstui.tables import Column, Table
 from iopstui.text import printable
@@ -268,6 +269,8 @@ def _run(run: Run) -> Iterator[Block]:
     table = words.run_table(run)
     if table is not None:
         yield from (Text(words.run_title(run)), table)
+        if times := rate_times_text(run.summary):
+            yield Text(f"{times}.")
     yield Text(words.reconciled(run))
     for title, columns, rows in (
         (words.CAPTURED, words.CAPTURED_COLUMNS, run.captured),

@@ -418,10 +418,13 @@ def span_of_parts(parts: Sequence[tuple[int, float, int]]) -> Span:
 
 
 def whole_ms(jobs: Sequence[JobStatus]) -> int:
-    """How long all jobs took (ms): the sum of the spans of the groups, which run one after
-    another."""
+    """How long all jobs took (ms): the sum of the spans of the groups, which run one after another
+    (stonewall). If that is longer than fio ran, they ran at the same time (new_group)."""
     groups = dict.fromkeys(job.group for job in jobs)
-    return sum(span([job for job in jobs if job.group == group]).ms for group in groups)
+    spans = [span([job for job in jobs if job.group == group]).ms for group in groups]
+    # rounded up to a second by fio
+    elapsed_s = max((job.elapsed_s or 0 for job in jobs), default=0)
+    return max(spans) if elapsed_s and sum(spans) > 1000 * elapsed_s else sum(spans)
 
 
 def begins_ms(jobs: Sequence[JobStatus]) -> Iterator[float]:

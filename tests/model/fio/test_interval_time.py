@@ -18,6 +18,7 @@ from iopstui.model.fio.interval_time import (
     pair_rows,
     ran_ms,
     runtime_growth,
+    whole_ms,
 )
 from iopstui.model.fio.rows import (
     BYTES,
@@ -356,3 +357,11 @@ def test_what_a_row_may_have_under_way() -> None:
     assert not active(job(direction()))
     for one in ({"issued": 1}, {"io_bytes": 1}, {"runtime_ms": 1}):
         assert active(job(direction(**{"completed": 0, **one})))
+
+
+def test_groups_at_the_same_time_are_not_added_up() -> None:
+    staged = [job(direction(2004, 5), group=n, elapsed_s=5) for n in (0, 1)]
+    assert whole_ms(staged) == 4008
+    assert whole_ms([replace(row, elapsed_s=3) for row in staged]) == 2004, "new_group"
+    assert whole_ms([replace(row, elapsed_s=None) for row in staged]) == 4008
+    assert whole_ms([]) == 0
