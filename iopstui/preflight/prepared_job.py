@@ -143,7 +143,10 @@ class PreparedJob:
         for directory in self.directories:
             with contextlib.suppress(UsageError):
                 if scratch.usable_bytes(directory) == 0:
-                    return f"the file system of {directory.parent} has only 5 % free space left"
+                    return (
+                        f"the file system of {directory.parent} has only 5 % free space left; free "
+                        "some, or make the job's files smaller (size=)"
+                    )
         if self.scratch is not None and self.layout_bytes is not None:
             used_bytes = self.scratch.used_bytes() - self.other_bytes
             most = self.layout_bytes + SPARE_BYTES

@@ -35,6 +35,7 @@ PREFIX = ".iopstui-"
 _NAME = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")
 DEFAULT_BYTES = 512 << 20
 FREE_SHARE = 0.05
+MIN_SPARE = 64 << 10
 MIB = 1 << 20
 # directories that could not be removed so far
 _LEFTOVERS: list[Path] = []
@@ -242,6 +243,9 @@ def usable_bytes_for_all(directories: Sequence[Path]) -> int:
     """Bytes that may be used in all directories together if each gets the same, as fio shares a
     job's size out. Directories in one file system share its space."""
     spaces = [usable_bytes(directory) for directory in directories]
+    # what the files themselves need besides their data; else a file as large as this leaves no more
+    # than the 5 % at which a run is ended
+    spaces = [max(0, space - max(MIN_SPARE, space >> 6)) for space in spaces]
     systems = [os.stat(directory).st_dev for directory in directories]
     shares = (space // systems.count(system) for space, system in zip(spaces, systems, strict=True))
     return len(directories) * min(shares)

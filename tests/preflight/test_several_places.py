@@ -151,15 +151,16 @@ def test_files_of_a_point_with_more_jobs_are_not_those_of_a_point_with_fewer(her
 def test_room_is_shared_within_a_file_system_and_the_fullest_decides(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rooms = {"one": 100, "two": 100, "/": 30}
+    rooms = {"one": 60, "two": 60, "/": 20}
+    monkeypatch.setattr(scratch, "MIN_SPARE", 0)
     monkeypatch.setattr(scratch, "usable_bytes", lambda path: rooms.get(path.name, rooms["/"]))
     systems = {str(here / "one"): 1, str(here / "two"): 1, "/": 2}
     monkeypatch.setattr(
         scratch.os, "stat", lambda path: os.stat_result((0, 0, systems[str(path)], *[0] * 7))
     )
-    assert scratch.usable_bytes_for_all([here / "one"]) == 100
-    assert scratch.usable_bytes_for_all([here / "one", here / "two"]) == 100
-    assert scratch.usable_bytes_for_all([here / "one", Path("/")]) == 60
+    assert scratch.usable_bytes_for_all([here / "one"]) == 60
+    assert scratch.usable_bytes_for_all([here / "one", here / "two"]) == 60
+    assert scratch.usable_bytes_for_all([here / "one", Path("/")]) == 40
 
 
 def test_a_size_that_was_asked_for_is_each_part_s() -> None:

@@ -136,14 +136,32 @@ def test_room_leaves_a_twentieth_free(tmp_path: Path, monkeypatch: pytest.Monkey
         assert usable_bytes(tmp_path) == room
 
 
+@pytest.mark.parametrize("mib", [5, 20, 1000])
+def test_the_largest_file_that_is_planned_does_not_end_its_run(
+    mib: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = mib << 8
+
+    def statvfs(path: object) -> SimpleNamespace:
+        return SimpleNamespace(f_bavail=free, f_frsize=4096, f_blocks=mib << 8)
+
+    monkeypatch.setattr(os, "statvfs", statvfs)
+    planned = usable_bytes_for_all([tmp_path])
+    assert 0.92 * (mib << 20) < planned
+    # with a directory, its entries and the blocks that name the file's blocks
+    free -= planned // 4096 + 4
+    assert usable_bytes(tmp_path) > 0
+
+
 def test_directories_of_one_file_system_share_its_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     systems = {"a": 1, "b": 1, "c": 2}
-    monkeypatch.setattr(scratch, "usable_bytes", lambda path: 100 * systems[path.name])
+    monkeypatch.setattr(scratch, "MIN_SPARE", 0)
+    monkeypatch.setattr(scratch, "usable_bytes", lambda path: 30 * systems[path.name])
     stat = lambda path: SimpleNamespace(st_dev=systems[path.name])  # noqa: E731
     monkeypatch.setattr(scratch.os, "stat", stat)
-    for names, room in (("a", 100), ("ab", 100), ("ac", 200), ("abc", 150), ("c", 200)):
+    for names, room in (("a", 30), ("ab", 30), ("ac", 60), ("abc", 45), ("c", 60)):
         assert usable_bytes_for_all([tmp_path / name for name in names]) == room
 
 
