@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import importlib
 import json
 import os
@@ -295,12 +296,23 @@ def _keep(directory: Path, outcome: Outcome, answered: Answered, effect: Effect)
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / f"{outcome.name.replace(' ', '-')}.json"
     document = {
-        "verdict": WORDS[outcome.verdict.word], "why": outcome.verdict.why,
+        "state": _state_of_the_program(), "verdict": WORDS[outcome.verdict.word],
+        "why": outcome.verdict.why,
         "expected": outcome.expected, "figures": outcome.figures, "answer": answered.document,
         "exit_code": answered.code,
         "counters": [_state(state) for state in (effect.last.before, effect.last.after)],
     }  # fmt: skip
     file.write_text(json.dumps(document, indent=1))
+
+
+@functools.cache
+def _state_of_the_program() -> str:
+    """What git calls the program that answered."""
+    git = ["git", "-c", "safe.directory=*", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(git, capture_output=True, check=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
 
 
 def _state(state: State) -> dict[str, Any]:
@@ -311,7 +323,7 @@ def _state(state: State) -> dict[str, Any]:
 
 
 def import_program() -> None:
-    """Import what an ask needs, once for all.."""
+    """Import what an ask needs, once for all."""
     warm_up()
     # else each probe patches the kernel's code when it begins and ends; QEMU's threads may crash
     Path("/proc/sys/kernel/bpf_stats_enabled").write_text("1")

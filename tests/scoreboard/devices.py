@@ -124,8 +124,7 @@ def null(**attributes: int) -> Recipe:
 
     def make(bench: Bench) -> str:
         load("null_blk", "nr_devices=0")
-        if not (CONFIGFS / "nullb").is_dir():
-            sh("mount", "-t", "configfs", "configfs", str(CONFIGFS))
+        _mount_configfs("nullb")
         place = CONFIGFS / "nullb" / f"scoreboard{len(list((CONFIGFS / 'nullb').iterdir()))}"
         place.mkdir()
         bench.stack.callback(place.rmdir)
@@ -141,6 +140,12 @@ def null(**attributes: int) -> Recipe:
         return node
 
     return make
+
+
+def _mount_configfs(name: str) -> None:
+    """So that the directory of this name is there."""
+    if not (CONFIGFS / name).is_dir():
+        sh("mount", "-t", "configfs", "configfs", str(CONFIGFS))
 
 
 def _new_node(before: set[str]) -> str:
@@ -309,6 +314,7 @@ def nvme_loop(below: Recipe) -> Recipe:
         node, name = below(bench), "scoreboard"
         for module in ("nvmet", "nvme_loop"):
             load(module)
+        _mount_configfs("nvmet")
         target = CONFIGFS / "nvmet"
         subsystem, port = target / "subsystems" / name, target / "ports/1"
         place = subsystem / "namespaces/1"
