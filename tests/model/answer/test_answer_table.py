@@ -310,6 +310,25 @@ def test_the_evidence_for_a_slow_disk_below_names_the_device_that_was_asked_for(
         assert not any(" below it" in line for line in evidence(*pair))
 
 
+@pytest.mark.parametrize(("paths", "named"), [
+    ({"nvme1c1n1": HOG}, ["nvme1n1"]),
+    ({"nvme1c1n1": HOG, "nvme1c2n1": IDLE}, ["nvme1n1"]),
+    ({"nvme1c1n1": HOG, "nvme1c2n1": HOG}, ["nvme1n1"]),
+    ({"nvme1c1n1": HOG, "nvme1c2n1": changed(rates(230, 0, 1.1), aqu_sz=0.26, util=20.0)},
+     ["nvme1c1n1"]),
+])  # fmt: skip
+def test_a_namespace_is_named_not_its_hidden_path_unless_another_path_is_better(
+    paths: dict[str, DiskRates], named: list[str]
+) -> None:
+    links = DeviceLinks("nvme1n1", tuple(paths)), *map(DeviceLinks, paths)
+    target = Target(DEVICE, "/dev/nvme1n1", "nvme1n1", ("nvme1n1", *paths), links=links)
+    head = replace(DEVICES["vda"], name="nvme1n1")
+    hidden = {name: replace(head, name=name, hidden=True, holders=("nvme1n1",)) for name in paths}
+    seconds = frames([{"nvme1n1": HOG, **paths}] * 5)
+    pairs = judge(Seen(target, seconds, {"nvme1n1": head, **hidden}))
+    assert [answer.disk for _, answer in pairs if answer.state != GOOD] == named
+
+
 def test_who_uses_an_array_does_all_of_its_bytes_though_its_disks_write_each_twice() -> None:
     links = DeviceLinks("md0", ("vda", "vdb"), "raid1"), DeviceLinks("vda"), DeviceLinks("vdb")
     mirror = Target(DEVICE, "/dev/md0", "md0", ("md0", "vda", "vdb"), links=links)
