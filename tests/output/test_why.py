@@ -107,7 +107,7 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
     (replace(WAITING, looks=19),
      "▲ postgres (812) waits for vdb most of its time (16 of 19 looks)"),
     (replace(WAITING, looks=8, threads=3, percents={DISK: 100.0}),
-     "▲ postgres (812), at least one of 3 threads, waits for vdb most of its time (8 of 8 "
+     "▲ postgres (812), 3 threads: at least one waits for vdb most of its time (8 of 8 "
      "looks)"),
     (replace(WAITING, looks=8, threads=3, percents={DISK: 50.0, LOCK: 50.0}),
      "● postgres (812) was looked at 8 times only: too few to tell what it waits for"),
@@ -121,7 +121,7 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
      "▲ postgres (812) waits for vdb 41 % of its time, waits for a CPU 12 %, runs 29 %, sleeps "
      "otherwise 15 %"),
     (replace(WAITING, percents={DISK: 41.0, EVENT: 99.0}, threads=2),
-     "▲ postgres (812), at least one of 2 threads, waits for vdb 41 % of its time, runs 12 %"),
+     "▲ postgres (812), 2 threads: at least one waits for vdb 41 % of its time, one runs 12 %"),
     (replace(WAITING, percents={EVENT: 60.0}, running=38.0),
      "● postgres (812) runs 38 %, sleeps 60 %; what it waits for cannot be read"),
     (replace(WAITING, percents={UNKNOWN_WAIT: 99.0}, running=0.0, io_percent=4.0),
@@ -134,7 +134,7 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
     (replace(WAITING, percents={}, ready=90.0, running=10.0, reached_quota=True),
      "● postgres (812) waits for a CPU 90 % (its cgroup reached its CPU quota), runs 10 %"),
     (replace(WAITING, threads=9),
-     "▲ postgres (812), at least one of 9 threads, waits for vdb 83 % of its time, runs 12 %"),
+     "▲ postgres (812), 9 threads: at least one waits for vdb 83 % of its time, one runs 12 %"),
     (replace(WAITING, pid=833, of=812),
      "▲ postgres (thread 833 of 812) waits for vdb 83 % of its time, runs 12 %"),
     (replace(WAITING, percents={CHILD: 97.0}, running=0.0, children=("dd (8)",)),
@@ -217,7 +217,7 @@ def test_why_a_process_waits_much_for_a_quick_disk_is_told(second: DiskRates, re
 def test_a_process_whose_sleep_was_hardly_seen_cannot_be_judged() -> None:
     unseen = replace(WAITING, percents={DISK: 3.0}, running=33.0, not_seen=55.0)
     assert process_verdict(unseen, NOTHING) == UNKNOWN
-    assert process_text(unseen, "vdb").endswith("runs 33 %, 55 % of its time is not accounted for")
+    assert process_text(unseen, "vdb").endswith("runs 33 %, is not accounted for 55 % of its time")
     assert process_verdict(replace(unseen, not_seen=29.0), NOTHING) == NOTHING
 
 

@@ -190,7 +190,7 @@ class ProcessWaits:
         if self.in_unknown + self.for_disk >= WAITS_PERCENT:
             return self.unknown_text
         if self.not_seen >= WAITS_PERCENT:
-            return f"{self.not_seen:.0f} % of its time is not accounted for"
+            return f"is not accounted for {self.not_seen:.0f} % of its time"
         on_cpus = (self.running or 0.0) + (self.ready or 0.0)
         if self.for_disk >= MIN_PERCENT or on_cpus >= BUSY_PERCENT or self.kernel:
             return ""
@@ -367,7 +367,8 @@ def process_text(waits: ProcessWaits, disk: str) -> str:
     if parts and waits.threads == 1 and waits.looks >= MIN_LOOKS:
         parts += _rest(waits)
     if waits.threads > 1 and parts:
-        return f"{waits.name}, at least one of {waits.threads} threads, {', '.join(parts)}"
+        # different ones, so that the parts may add up to more than 100 %
+        return f"{waits.name}, {waits.threads} threads: at least one {', one '.join(parts)}"
     if not parts and waits.named_child:
         parts.append("sleeps")
     if not parts and waits.sleeps_unread:
