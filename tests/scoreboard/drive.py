@@ -28,7 +28,7 @@ from effect import (
     read_state,
     read_ticks,
 )
-from judge import ReportedFinding
+from judge import ReportedAnswer, ReportedFinding
 from scenario import Absent, Action, Bench, Scenario
 
 from iopstui.events import (
@@ -55,11 +55,12 @@ WRITES = ("write", "randwrite", "rw", "randrw", "trim", "randtrim", "trimwrite")
 @dataclass(frozen=True)
 class Observation:
     """What came of a session: what it said, what the kernel counted meanwhile, and why it
-    failed, if it did."""
+    failed, if it did. ``answer`` is the last one of its last run, ``None`` without one."""
 
     said: tuple[ReportedFinding, ...] = ()
     effect: Effect | None = None
     error: str = ""
+    answer: ReportedAnswer | None = None
 
 
 def watched(scenario: Scenario, bench: Bench) -> Observation:
@@ -111,6 +112,7 @@ class _Driven:
         self._ticks: list[Ticks] = []
         self._delays: list[tuple[float, dict[int, int]]] = []
         self._began: float | None = None
+        self._answer: ReportedAnswer | None = None
 
     def seen(self) -> Observation:
         """Run it."""
@@ -132,7 +134,7 @@ class _Driven:
             session.close()
         while not self._events.empty():
             self._take(self._events.get())
-        return Observation(tuple(self._said), Effect(spans), self._error)
+        return Observation(tuple(self._said), Effect(spans), self._error, self._answer)
 
     def _idle(self, seconds: float) -> Span:
         before = self._state()
@@ -157,7 +159,7 @@ class _Driven:
                 if isinstance(event, StepStarted) and event.phase == "run":
                     before = self._state()
                     self._marks, self._ticks, self._delays = [], [read_ticks()], []
-                    self._own = []
+                    self._own, self._answer = [], None
                     self._began = time.monotonic()
                 if isinstance(event, FrameReady) and event.frame.fio is not None and not timers:
                     timers = self._timers(number)
@@ -221,7 +223,10 @@ class _Driven:
             self._log.append(event.text)
 
     def _note_answer(self, answer: Answer) -> None:
-        """An answer that accuses somebody, where no finding of a job is expected."""
+        """Keep the answer. One that accuses somebody is said like a finding where none of a job is
+        expected."""
+        after = None if self._began is None else round(time.monotonic() - self._began, 1)
+        self._answer = ReportedAnswer(answer.rule, answer.state == GOOD, answer.sentence, after)
         alone = self._scenario.job is None or not self._scenario.expected
         if alone and answer.state != GOOD and not answer.repeats_finding:
             self._said.append(ReportedFinding(f"answer-{answer.rule}", answer.sentence))

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from iopstui.model.answer.answer import FINDING
+from iopstui.model.findings.finding import HEADLINES, INFO
+
 RIGHT, MISSED, WRONG, BROKEN, OUT = "right", "missed", "wrong", "broken", "left out"
 MAX_MISSED = 0.1
 
@@ -15,6 +18,17 @@ class ReportedFinding:
     began it was reported (``None``: before, or not known)."""
 
     rule: str
+    text: str
+    after: float | None = None
+
+
+@dataclass(frozen=True)
+class ReportedAnswer:
+    """The one sentence on a session that stood at the end: the rule that won, whether it finds all
+    well, and how many seconds after the situation began it was given."""
+
+    rule: str
+    is_good: bool
     text: str
     after: float | None = None
 
@@ -69,6 +83,23 @@ def _wrong(
         unfit = [text for text in never if text in finding.text]
         if unfit:
             yield f"{finding.rule} must not say {', '.join(unfit)}: {finding.text}"
+
+
+def judge_answer(
+    answer: ReportedAnswer | None, expected: Collection[str], allowed: Collection[str]
+) -> str:
+    """The verdict on the one sentence beside a job. Right: it quotes one of the ``expected``
+    findings that need attention; where there is none, it finds all well, or quotes what may be
+    said because it is true. Missed: it quotes no expected one, but says nothing false."""
+    needed = {rule for rule in expected if HEADLINES[rule][0] != INFO}
+    if answer is None or answer.is_good:
+        return MISSED if needed else RIGHT
+    rule = answer.rule.removeprefix(FINDING)
+    if rule in needed:
+        return RIGHT
+    if rule not in allowed and f"answer-{rule}" not in allowed:
+        return WRONG
+    return MISSED if needed else RIGHT
 
 
 def passes(verdicts: Collection[str]) -> bool:

@@ -15,7 +15,9 @@ COLUMNS = ("scenario", "place", "expected", "said", "verdict")
 
 @dataclass(frozen=True)
 class Outcome:
-    """``expected`` and ``said`` are rules in words; ``figures`` what fio and the disk did."""
+    """``expected`` and ``said`` are rules in words; ``figures`` what fio and the disk did.
+    ``answer`` is the sentence that stood at the end of a run, ``answered`` the verdict on it ("" if
+    there was no run)."""
 
     name: str
     place: str
@@ -25,6 +27,8 @@ class Outcome:
     verdict: Verdict
     figures: str = ""
     seconds: float = 0.0
+    answer: str = ""
+    answered: str = ""
 
     @property
     def rules(self) -> str:
@@ -61,6 +65,8 @@ def lines(outcome: Outcome, verbose: bool) -> Iterator[str]:
     name, place, expected, rules, verdict = outcome.row
     yield f"{verdict:<8} {name:<24} {place:<12} expected {expected}; said {rules}"
     yield from (f"         {why}" for why in outcome.verdict.why)
+    if outcome.answered and (verbose or outcome.answered != RIGHT):
+        yield f"         answer {outcome.answered}: {outcome.answer}"
     if verbose or outcome.verdict.word not in (RIGHT, OUT):
         if outcome.figures:
             yield f"         {outcome.figures}"
@@ -73,7 +79,14 @@ def counted(outcomes: Sequence[Outcome]) -> str:
     counts = Counter(outcome.verdict.word for outcome in outcomes)
     parts = [f"{counts[verdict]} {verdict}" for verdict in (RIGHT, MISSED, WRONG)]
     parts += [f"{counts[verdict]} {verdict}" for verdict in (BROKEN, OUT) if counts[verdict]]
-    return f"{len(outcomes)} scenarios: {', '.join(parts)}{_delay(outcomes)}"
+    return f"{len(outcomes)} scenarios: {', '.join(parts)}{_delay(outcomes)}{_answered(outcomes)}"
+
+
+def _answered(outcomes: Sequence[Outcome]) -> str:
+    """The verdicts on the sentence beside the jobs, or ""."""
+    counts = Counter(outcome.answered for outcome in outcomes)
+    parts = [f"{counts[word]} {word}" for word in (RIGHT, MISSED, WRONG)]
+    return f"; the answer beside the job: {', '.join(parts)}" if counts.keys() - {""} else ""
 
 
 def _delay(outcomes: Sequence[Outcome]) -> str:

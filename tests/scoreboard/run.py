@@ -5,10 +5,11 @@ from __future__ import annotations
 import tempfile
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from drive import Observation, watched
-from judge import BROKEN, OUT, Verdict, judge
+from judge import BROKEN, OUT, Verdict, judge, judge_answer
 from outcome import Outcome
 from scenario import Absent, Bench, Scenario
 
@@ -47,7 +48,12 @@ def run(scenario: Scenario) -> Outcome:
     allowed -= set(scenario.expected)
     verdict = judge(observation.said, scenario.expected, allowed, scenario.never, broken)
     figures = effect.summary() if effect is not None else ""
-    return outcome_of(scenario, verdict, observation, figures, time.monotonic() - started_at)
+    outcome = outcome_of(scenario, verdict, observation, figures, time.monotonic() - started_at)
+    if scenario.job is None or broken:
+        return outcome
+    answer = observation.answer
+    text = f"{answer.text} (after {answer.after} s)" if answer is not None else "none"
+    return replace(outcome, answer=text, answered=judge_answer(answer, scenario.expected, allowed))
 
 
 def _observe(scenario: Scenario) -> Observation:

@@ -24,7 +24,19 @@ from effect import (
     parse_ticks,
     rates,
 )
-from judge import BROKEN, MISSED, OUT, RIGHT, WRONG, ReportedFinding, Verdict, judge, passes
+from judge import (
+    BROKEN,
+    MISSED,
+    OUT,
+    RIGHT,
+    WRONG,
+    ReportedAnswer,
+    ReportedFinding,
+    Verdict,
+    judge,
+    judge_answer,
+    passes,
+)
 from outcome import Outcome, counted, from_json, left_out, lines, markdown, to_json
 from quiet import scenarios
 from scenario import PLACES, no_proof
@@ -94,6 +106,34 @@ def test_a_tenth_missed_and_nothing_wrong_passes(verdicts: list[str], good: bool
     assert passes(verdicts) is good
 
 
+WELL = ReportedAnswer("job", True, "● fio does 500 IOPS")
+LIMITED = ReportedAnswer("finding-above", False, "▲ I/Os wait above the device: io.max")
+MEMBER = ReportedAnswer("member", False, "▲ The job waits for sda")
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected", "allowed", "word"),
+    [
+        (WELL, (), (), RIGHT),
+        (None, (), (), RIGHT),
+        (LIMITED, (), (), WRONG),
+        (LIMITED, (), ("above",), RIGHT),
+        (LIMITED, ("above",), (), RIGHT),
+        (WELL, ("above",), (), MISSED),
+        (None, ("above",), (), MISSED),
+        (WELL, ("saturated",), (), RIGHT),
+        (LIMITED, ("tags",), ("above",), MISSED),
+        (LIMITED, ("tags",), (), WRONG),
+        (MEMBER, (), (), WRONG),
+        (MEMBER, ("slow-member",), ("answer-member",), MISSED),
+    ],
+)
+def test_the_sentence_beside_a_job_quotes_an_expected_finding_that_needs_attention(
+    answer: ReportedAnswer | None, expected: tuple[str, ...], allowed: tuple[str, ...], word: str
+) -> None:
+    assert judge_answer(answer, expected, allowed) == word
+
+
 # -- the table
 
 
@@ -115,6 +155,9 @@ def test_the_table_lists_left_out_scenarios_with_reasons() -> None:
     ]
     assert counted(some) == "4 scenarios: 1 right, 0 missed, 1 wrong, 2 left out"
     assert list(left_out(some)) == ["2 left out: no lab"]
+    with_answer = [replace(some[0], answer="● none", answered=MISSED), *some[1:]]
+    assert counted(with_answer).endswith("; the answer beside the job: 0 right, 1 missed, 0 wrong")
+    assert list(lines(with_answer[0], verbose=False))[1].strip() == "answer missed: ● none"
     rows = list(markdown(some))
     assert rows[3] == "| a / disk | here | above | cap | wrong |"
     assert rows[-1] == "2 left out: no lab."

@@ -4,7 +4,7 @@ with its own past."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -194,12 +194,12 @@ def _from_below(top: str, stack: Sequence[str], by_name: Mapping[str, Pair]) -> 
 
 
 def _is_any_path(
-    situation: Situation, at_fault: Collection[str], by_name: Mapping[str, Pair]
+    situation: Situation, at_fault: Set[str], by_name: Mapping[str, Pair]
 ) -> bool:  # fmt: skip
     """Whether this is a hidden path to an NVMe namespace whose other paths are no better or unused,
     so that the namespace itself is to be named: a hidden path has no node."""
     device = situation.devices.get(situation.disk)
-    if device is None or not device.hidden or not at_fault.intersection(device.holders):
+    if device is None or not device.hidden or not at_fault & {*device.holders}:
         return False
     paths = {path for head in device.holders for path in situation.lower.get(head, ())}
     return not any(by_name[path][0].ios_s for path in paths & by_name.keys() - at_fault)
