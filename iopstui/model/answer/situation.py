@@ -390,8 +390,11 @@ class Situation:
 
     @cached_property
     def queue_share(self) -> float:
-        """Part of the seconds in which requests waited behind others."""
-        return self._share([*map(self._waits_in_queue, self.seconds, self._waited)])
+        """Part of the seconds in which requests waited behind others. Short bursts that reach into
+        many seconds leave the disk idle for most of the time: then it is no more than that."""
+        share = self._share([*map(self._waits_in_queue, self.seconds, self._waited)])
+        in_use = (100.0 if self.busy is None else self.busy) / 100
+        return min(share, in_use) if in_use < FEW_SECONDS else share
 
     @cached_property
     def unclear_share(self) -> float:

@@ -102,6 +102,18 @@ def test_a_deep_queue_is_waited_for_and_its_program_is_named() -> None:
     assert judge(seen)[0][1].next == advise("hog-bfq", 965)
 
 
+def test_a_disk_that_rests_most_of_the_time_is_busy_at_times_only() -> None:
+    """A second of 64 in flight each four seconds reached into six of ten; it was 4 for root and
+    "can't tell" for a user in the same seconds."""
+    most, rest = changed(rates(400, 0, 95), aqu_sz=48.0), changed(rates(120, 0, 90), aqu_sz=11.0)
+    bursts = [changed(most, util=78.0), changed(rest, util=20.0), IDLE, IDLE]
+    answer = first((bursts * 3)[:10])
+    assert (answer.rule, answer.verdict) == ("unsteady", UNKNOWN)
+    assert "busy at times: I/Os waited in 3 of 10 s" in answer.text
+    longer = [changed(most, util=95.0), changed(rest, util=40.0), IDLE, IDLE]
+    assert first((longer * 3)[:10]).verdict == WAITS
+
+
 def test_a_share_of_the_time_that_the_mean_queue_denies_is_not_said() -> None:
     hog = DiskUser(965, "fio", "fio", read_s=90 * MIB, devices=frozenset({"vda"}))
     seen = use(users=(hog,), disks={"vda": (94 * MIB, 0.0, 0.5)})
