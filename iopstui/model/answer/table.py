@@ -658,7 +658,7 @@ def busy(s: Situation) -> Answer | None:
     elif (s.may_be_slow and s.may_have_pressure) or s.may_wait_in_turn:
         end = f"; tasks wait for I/O {s.waited_percent:.0f} % of the time"
     elif s.may_be_slow:
-        end = MAY_BE_SLOW
+        end = MAY_BE_SLOW + words.cpus_text(s)
     elif s.has_pressure and not s.idle_rings and _is_very_slow(s):
         end = f"; tasks wait for I/O {s.waited_percent:.0f} % of the time{OR_ANOTHER}"
     return Answer(
@@ -667,7 +667,7 @@ def busy(s: Situation) -> Answer | None:
         f"{units.size(s.bytes_s)}/s, {words.count(s.in_flight)} in flight{queue}"
         f"{words.usual(s)}{end}",
         UNKNOWN if end else NOTHING, words.who(s),
-        advise("slow", s.disk) if s.may_be_slow and not others else NO_ADVICE,
+        _step_if_slow(s) if s.may_be_slow and not others else NO_ADVICE,
     )  # fmt: skip
 
 
@@ -707,9 +707,13 @@ def quiet(s: Situation) -> Answer:
     if stuck and s.blocked and waits == words.no_queue(s):
         text += MORE_BLOCKED.format(words.names_text(s.blocked))
     if s.may_be_slow:
-        text, stuck = f"{does}{MAY_BE_SLOW}", True
-        step = step or advise("slow", s.disk)
+        text, stuck = f"{does}{MAY_BE_SLOW}{words.cpus_text(s)}", True
+        step = step or _step_if_slow(s)
     return Answer(s.disk, "quiet", GOOD, text, UNKNOWN if stuck else NOTHING, who, step)
+
+
+def _step_if_slow(s: Situation) -> Advice:
+    return advise("cpu-users") if words.cpus_text(s) else advise("slow", s.disk)
 
 
 def _works_below(s: Situation) -> bool:

@@ -1377,6 +1377,15 @@ def test_libaio_is_in_no_pressure_and_a_mean_that_is_long_clears_no_disk() -> No
         assert first([written] * 5, use(write_back=1e9), 0.0).verdict == NOTHING
 
 
+def test_full_cpus_may_be_why_a_disk_seems_slow() -> None:
+    full = {0: CpuFrame(CpuLoad(100.0, 0, 0, 0, 0, 0.0, 0), 0, 0, 0)}
+    slow = changed(rates(90, 0, 13.3), aqu_sz=1.2, util=85.0)
+    seconds = [replace(one, cpus=full) for one in frames([{"vda": slow}] * 5, 0.0)]
+    answer = judge(Seen(ONE, seconds, DEVICES, use=use(cpu_some=90.0)))[0][1]
+    assert answer.text.endswith("; that may be slow for it; the CPUs are full, which may be why")
+    assert answer.next == advise("cpu-users")
+
+
 def test_a_disk_below_a_delaying_device_sends_to_that_one() -> None:
     """dm-delay holds each of a reader's requests for 60 ms; asked for is the disk below it."""
     devices = {"vda": replace(DEVICES["vda"], holders=("dm-0",)), "dm-0": DEVICES["dm-0"]}
