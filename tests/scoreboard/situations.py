@@ -321,6 +321,6 @@ SITUATIONS = (
     Situation("both", "two slow disks, each with its program", SLOW,
               (fio(DEEP), fio("--iodepth=16", on=one_by_one())), "4", QUEUE, says="OTHER"),
     Situation("one-of-two", "a reader of 50 IOPS on NVMe beside another's slow disk", NVME,
-              (fio(f"{SINGLE} --rate_iops=50"), fio(DEEP, on=SLOW)), "4 4 0 0 06", quick(3, 0.2),
+              (fio(f"{SINGLE} --rate_iops=50"), fio(DEEP, on=SLOW)), "4 4 0 0 06", quick(5, 0.3),
               says="OTHER"),
 )  # fmt: skip

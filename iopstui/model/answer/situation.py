@@ -86,6 +86,11 @@ FEW_IOS = 0.05
 """Fewer requests in flight on average are not told."""
 HARDLY_USED = 0.1
 """Requests in flight on average."""
+BLOCKED_PERCENT = 30.0
+"""While a task is blocked most of the time, tasks wait for at least half of this time (PSI)."""
+AS_PRESSURE = ("submit_bio_wait", "blk_mq_get_tag", "rq_qos_wait", "folio_wait_bit", "io_schedule",
+               "blk_io_schedule")  # fmt: skip
+"""Beginnings of kernel functions in which tasks always count as waiting for I/O."""
 MEMORY_PERCENT, SWAPPED_PAGES_S = 10.0, 50.0
 """Memory is short, at least a cgroup's, if tasks wait for it for this percentage of the time (PSI),
 or this many pages per second are swapped in and out."""
@@ -693,10 +698,19 @@ class Situation:
         roles = (role(task.comm, numbers) for task in tasks)
         return [one for one in roles if one is not None and one.device in ("", *self.below)]
 
-    @property
+    @cached_property
     def blocked(self) -> list[BlockedTask]:
-        """The programs that are blocked most of the time, by this disk or anything else."""
-        return [task for task in (self.use.blocked if self.use else ()) if not task.kernel]
+        """The programs that are blocked most of the time, by this disk or anything else. One that
+        does an I/O each second is seen in each look of that pace, or in none: the I/O pressure
+        tells how long it waits."""
+        tasks = [task for task in (self.use.blocked if self.use else ()) if not task.kernel]
+        if self.waited_percent is None or not self.cpus_idle:
+            return tasks
+        # each CPU counts by the time in which it is not idle
+        busy = len(self.frames[-1].cpus) * (100 - fmean(self.cpus_idle)) / 100
+        if self.waited_percent * (1 + busy) >= BLOCKED_PERCENT:
+            return tasks
+        return [task for task in tasks if not task.place.startswith(AS_PRESSURE)]
 
     @property
     def has_iocost(self) -> bool:

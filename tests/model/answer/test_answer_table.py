@@ -268,6 +268,21 @@ def test_nothing_waits_is_not_said_of_a_task_that_waits_for_a_log_or_for_memory(
         assert first([disk] * 5, use(), 0.2, 8.4).text.endswith("; nothing waits")
 
 
+def test_a_task_that_the_pressure_denies_is_not_blocked_most_of_the_time() -> None:
+    """One read of 100 ms each second: looks of the same pace found it waiting each time."""
+    one = changed(rates(1, 0, 104), aqu_sz=0.1, util=10.0)
+    seen = use(blocked=(BlockedTask(443, "fio", "submit_bio_wait"),))
+    idle = {number: CpuFrame(CpuLoad(10.0, 0, 0, 90.0, 0, 0.0, 0), 0, 0, 0) for number in range(4)}
+    for pressure, verdict in ((5.0, NOTHING), (40.0, UNKNOWN)):
+        seconds = [replace(each, cpus=idle) for each in frames([{"vda": one}] * 5, pressure)]
+        situation, answer = judge(Seen(ONE, seconds, DEVICES, use=seen))[0]
+        assert answer.verdict == verdict
+        assert any("blocked" in line for line in evidence(situation, answer)) is (pressure > 5)
+    log = use(blocked=(BlockedTask(443, "fio", "xlog_wait_on_iclog"),))
+    seconds = [replace(each, cpus=idle) for each in frames([{"vda": one}] * 5, 5.0)]
+    assert judge(Seen(ONE, seconds, DEVICES, use=log))[0][0].blocked, "waits for a log don't count"
+
+
 def test_a_process_that_is_blocked_in_several_functions_in_turn_is_named_once() -> None:
     """24 threads that call fsync on xfs; the fifth reading finds none of them."""
     log, page = (BlockedTask(2364, "python3", place)
