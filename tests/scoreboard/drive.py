@@ -55,12 +55,12 @@ WRITES = ("write", "randwrite", "rw", "randrw", "trim", "randtrim", "trimwrite")
 @dataclass(frozen=True)
 class Observation:
     """What came of a session: what it said, what the kernel counted meanwhile, and why it
-    failed, if it did. ``answer`` is the last one of its last run, ``None`` without one."""
+    failed, if it did. ``answers`` are those of its last run."""
 
     said: tuple[ReportedFinding, ...] = ()
     effect: Effect | None = None
     error: str = ""
-    answer: ReportedAnswer | None = None
+    answers: tuple[ReportedAnswer, ...] = ()
 
 
 def watched(scenario: Scenario, bench: Bench) -> Observation:
@@ -112,7 +112,7 @@ class _Driven:
         self._ticks: list[Ticks] = []
         self._delays: list[tuple[float, dict[int, int]]] = []
         self._began: float | None = None
-        self._answer: ReportedAnswer | None = None
+        self._answers: list[ReportedAnswer] = []
 
     def seen(self) -> Observation:
         """Run it."""
@@ -134,7 +134,7 @@ class _Driven:
             session.close()
         while not self._events.empty():
             self._take(self._events.get())
-        return Observation(tuple(self._said), Effect(spans), self._error, self._answer)
+        return Observation(tuple(self._said), Effect(spans), self._error, tuple(self._answers))
 
     def _idle(self, seconds: float) -> Span:
         before = self._state()
@@ -159,7 +159,7 @@ class _Driven:
                 if isinstance(event, StepStarted) and event.phase == "run":
                     before = self._state()
                     self._marks, self._ticks, self._delays = [], [read_ticks()], []
-                    self._own, self._answer = [], None
+                    self._own, self._answers = [], []
                     self._began = time.monotonic()
                 if isinstance(event, FrameReady) and event.frame.fio is not None and not timers:
                     timers = self._timers(number)
@@ -226,7 +226,9 @@ class _Driven:
         """Keep the answer. One that accuses somebody is said like a finding where none of a job is
         expected."""
         after = None if self._began is None else round(time.monotonic() - self._began, 1)
-        self._answer = ReportedAnswer(answer.rule, answer.state == GOOD, answer.sentence, after)
+        self._answers.append(
+            ReportedAnswer(answer.rule, answer.state == GOOD, answer.sentence, after)
+        )
         alone = self._scenario.job is None or not self._scenario.expected
         if alone and answer.state != GOOD and not answer.repeats_finding:
             self._said.append(ReportedFinding(f"answer-{answer.rule}", answer.sentence))

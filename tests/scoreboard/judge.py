@@ -24,8 +24,8 @@ class ReportedFinding:
 
 @dataclass(frozen=True)
 class ReportedAnswer:
-    """The one sentence on a session that stood at the end: the rule that won, whether it finds all
-    well, and how many seconds after the situation began it was given."""
+    """The one sentence on a session: the rule that won, whether it finds all well, and how many
+    seconds after the situation began it was given."""
 
     rule: str
     is_good: bool
@@ -85,21 +85,21 @@ def _wrong(
             yield f"{finding.rule} must not say {', '.join(unfit)}: {finding.text}"
 
 
-def judge_answer(
-    answer: ReportedAnswer | None, expected: Collection[str], allowed: Collection[str]
-) -> str:
-    """The verdict on the one sentence beside a job. Right: it quotes one of the ``expected``
-    findings that need attention; where there is none, it finds all well, or quotes what may be
-    said because it is true. Missed: it quotes no expected one, but says nothing false."""
+def judge_answers(
+    answers: Sequence[ReportedAnswer], expected: Collection[str], allowed: Collection[str]
+) -> tuple[str, ReportedAnswer | None]:
+    """The verdict on the sentences beside a job, and the one that decides. Right: one quotes an
+    ``expected`` finding that needs attention; where there is none, all find all well, or quote what
+    may be said because it is true. Missed: none quotes an expected one. Wrong: one accuses of
+    anything else."""
     needed = {rule for rule in expected if HEADLINES[rule][0] != INFO}
-    if answer is None or answer.is_good:
-        return MISSED if needed else RIGHT
-    rule = answer.rule.removeprefix(FINDING)
-    if rule in needed:
-        return RIGHT
-    if rule not in allowed and f"answer-{rule}" not in allowed:
-        return WRONG
-    return MISSED if needed else RIGHT
+    accusing = {one.rule.removeprefix(FINDING): one for one in answers if not one.is_good}
+    last = answers[-1] if answers else None
+    for rule, answer in accusing.items():
+        if rule not in needed and rule not in allowed and f"answer-{rule}" not in allowed:
+            return WRONG, answer
+    quoted = next((answer for rule, answer in accusing.items() if rule in needed), None)
+    return (RIGHT, quoted or last) if quoted or not needed else (MISSED, last)
 
 
 def passes(verdicts: Collection[str]) -> bool:

@@ -16,7 +16,7 @@ COLUMNS = ("scenario", "place", "expected", "said", "verdict")
 @dataclass(frozen=True)
 class Outcome:
     """``expected`` and ``said`` are rules in words; ``figures`` what fio and the disk did.
-    ``answer`` is the sentence that stood at the end of a run, ``answered`` the verdict on it ("" if
+    ``answer`` is the sentence beside the job that decided, ``answered`` the verdict on it ("" if
     there was no run)."""
 
     name: str

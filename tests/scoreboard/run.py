@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from drive import Observation, watched
-from judge import BROKEN, OUT, Verdict, judge, judge_answer
+from judge import BROKEN, OUT, Verdict, judge, judge_answers
 from outcome import Outcome
 from scenario import Absent, Bench, Scenario
 
@@ -51,9 +51,9 @@ def run(scenario: Scenario) -> Outcome:
     outcome = outcome_of(scenario, verdict, observation, figures, time.monotonic() - started_at)
     if scenario.job is None or broken:
         return outcome
-    answer = observation.answer
+    word, answer = judge_answers(observation.answers, scenario.expected, allowed)
     text = f"{answer.text} (after {answer.after} s)" if answer is not None else "none"
-    return replace(outcome, answer=text, answered=judge_answer(answer, scenario.expected, allowed))
+    return replace(outcome, answer=text, answered=word)
 
 
 def _observe(scenario: Scenario) -> Observation:

@@ -34,7 +34,7 @@ from judge import (
     ReportedFinding,
     Verdict,
     judge,
-    judge_answer,
+    judge_answers,
     passes,
 )
 from outcome import Outcome, counted, from_json, left_out, lines, markdown, to_json
@@ -112,26 +112,26 @@ MEMBER = ReportedAnswer("member", False, "▲ The job waits for sda")
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected", "allowed", "word"),
+    ("answers", "expected", "allowed", "word"),
     [
-        (WELL, (), (), RIGHT),
-        (None, (), (), RIGHT),
-        (LIMITED, (), (), WRONG),
-        (LIMITED, (), ("above",), RIGHT),
-        (LIMITED, ("above",), (), RIGHT),
-        (WELL, ("above",), (), MISSED),
-        (None, ("above",), (), MISSED),
-        (WELL, ("saturated",), (), RIGHT),
-        (LIMITED, ("tags",), ("above",), MISSED),
-        (LIMITED, ("tags",), (), WRONG),
-        (MEMBER, (), (), WRONG),
-        (MEMBER, ("slow-member",), ("answer-member",), MISSED),
+        ((WELL,), (), (), RIGHT),
+        ((), (), (), RIGHT),
+        ((LIMITED, WELL), (), (), WRONG),
+        ((LIMITED,), (), ("above",), RIGHT),
+        ((LIMITED, WELL), ("above",), (), RIGHT),
+        ((LIMITED, MEMBER), ("above",), (), WRONG),
+        ((WELL,), ("above",), (), MISSED),
+        ((), ("above",), (), MISSED),
+        ((WELL,), ("saturated",), (), RIGHT),
+        ((LIMITED,), ("tags",), ("above",), MISSED),
+        ((MEMBER,), ("slow-member",), ("answer-member",), MISSED),
     ],
 )
 def test_the_sentence_beside_a_job_quotes_an_expected_finding_that_needs_attention(
-    answer: ReportedAnswer | None, expected: tuple[str, ...], allowed: tuple[str, ...], word: str
-) -> None:
-    assert judge_answer(answer, expected, allowed) == word
+    answers: tuple[ReportedAnswer, ...], expected: tuple[str, ...], allowed: tuple[str, ...],
+    word: str,
+) -> None:  # fmt: skip
+    assert judge_answers(answers, expected, allowed)[0] == word
 
 
 # -- the table
