@@ -133,7 +133,7 @@ class Recording:
 
     @property
     def has_hole(self) -> bool:
-        """Whether it was read again behind damage."""
+        """Whether reading went on after a damaged part."""
         return any(self._holes.values())
 
     def reopen(self) -> None:

@@ -12,9 +12,9 @@ from iopstui.errors import EXIT_JOB_FAILED, EXIT_OK, Interrupted, UsageError
 
 EPILOG = """\
 Runs fio on scratch files in DIR (default: here) and compares what iopstui shows with fio's
-own log of each I/O and with the kernel's counters, read by other code. As root also tunables of a
-loop device, the probe, and a null_blk whose latency is known. Takes 20 to 50 s and 192 MiB in DIR;
-nothing else is written, and everything is removed.
+own log of each I/O and with the kernel's counters, read by other code. As root it also checks
+tunables of a loop device, the probe, and a null_blk whose latency is known. Takes 20 to 50 s and
+192 MiB in DIR; nothing else is written, and everything is removed.
 
 The bundle (-o) has the figures that were compared and the machine's versions: no host name, no
 serial numbers, no paths. Attach it to a bug report.

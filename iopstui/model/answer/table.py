@@ -165,7 +165,7 @@ def suspended_at_times(s: Situation) -> Answer | None:
             seen = blocked or (s.has_pressure and s.others_are_idle)
             return Answer(
                 s.disk, "suspended-at-times", WARNING,
-                f"{name} ({node}) was suspended in {100 * share:.0f} % of the looks, and let "
+                f"{name} ({node}) was suspended in {100 * share:.0f} % of the checks, and let "
                 f"nothing pass then{blocked and f'; {blocked}'}",
                 WAITS if seen and share >= FEW_SECONDS else UNKNOWN,
                 next=advise("longer", s.disk),

@@ -242,8 +242,8 @@ def _began_ms(job: JobStatus) -> int | None:
 
 
 def _by_job_clocks(pairs: list[RowPair], copied_s: float, clock: float) -> float:
-    """``copied_s`` corrected by the jobs' own clocks. The runtime of I/O is only that of the
-    group's longest job, and one job may have taken over from another."""
+    """``copied_s``, or the time that a row's jobs ran (job_runtime) if that is longer: fio's
+    runtime of a direction is only that of the longest job, and another may have taken over."""
     for pair in pairs:
         busy_s = (pair.now.job_runtime_ms - (pair.old.job_runtime_ms if pair.old else 0)) / 1000
         if busy_s <= copied_s:

@@ -223,7 +223,7 @@ class FioIntervals:
         )  # fmt: skip
 
     def _pack_histograms(self, pairs: list[RowPair]) -> Mapping[str, PackedBins]:
-        """Subtract the histograms of many rows at once, by direction."""
+        """Prepare to subtract the histograms of many rows as single numbers, by direction."""
         if len(pairs) < MIN_PACKED_ROWS:
             return {}
         names = {name for pair in pairs for name in pair.now.directions}

@@ -199,7 +199,9 @@ class _Reader:
         # a second of a log takes more memory than a bucket
         self._buckets += len(ios.bins) - known + (4 if ios.count == 1 else 0)
         if self._buckets > MAX_BUCKETS:
-            raise ValueError(f"more than {MAX_BUCKETS:,} seconds and different latencies")
+            raise ValueError(
+                f"more than {MAX_BUCKETS:,} counts (one for each latency of each second)"
+            )
 
     def add_window(self, at: int, direction: str, value: int) -> None:
         """Add a line of an averaged log."""

@@ -647,7 +647,7 @@ def test_a_device_that_is_suspended_at_times(
     assert answer.verdict == verdict
     if any(looks):
         share = 100 * sum(looks) / len(looks)
-        assert answer.text.startswith(f"dm-0 (data) was suspended in {share:.0f} % of the looks")
+        assert answer.text.startswith(f"dm-0 (data) was suspended in {share:.0f} % of the checks")
 
 
 def test_a_limit_is_not_the_disk_s_fault() -> None:
