@@ -8,8 +8,11 @@ A disk without such a limit is faster than the emulated CPUs: nothing can wait f
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import sys
+import time
 from pathlib import Path
 
 from answers import Situation, child, fio, pressure, start
@@ -17,6 +20,7 @@ from devices import (
     array,
     delayed,
     disk,
+    encrypted,
     ext4,
     flakey,
     linear,
@@ -28,6 +32,7 @@ from devices import (
     partition,
     put,
     scsi_debug,
+    sh,
     suspend,
     unanswered,
 )
@@ -35,7 +40,7 @@ from effect import Effect
 from proofs import every, rate
 from scenario import Bench, Beside, Proof, Recipe
 from scenarios.without_job import IN_IO_URING, swap
-from settings import bfq_weight, cost, dirty_bytes, group2, io_max, queue
+from settings import bfq_weight, cost, cpu_weight, dirty_bytes, group2, io_max, queue
 
 SLOW, VIRTIO, NVME = disk("VSLOW4Q"), disk("VBLK4Q"), disk("NVME4Q")
 USER, OTHER = 65532, 65531
@@ -138,6 +143,28 @@ def flushed_early(below: Recipe) -> Recipe:
     return make
 
 
+def loop_file(below: Recipe, mib: int = 64) -> Recipe:
+    """A loop device on a file of a file system, without a page cache in between."""
+
+    def make(bench: Bench) -> str:
+        file = Path(below(bench), "file")
+        file.write_bytes(os.urandom(mib << 20))
+        os.sync()
+        node = sh("losetup", "--find", "--show", "--direct-io=on", str(file))
+        bench.stack.callback(sh, "losetup", "--detach", node)
+        bench.node = node
+        return node
+
+    return make
+
+
+def stopped(bench: Bench) -> None:
+    """The first program is stopped by a signal, after its I/O has begun."""
+    time.sleep(3)
+    os.kill(bench.pids[0], signal.SIGSTOP)
+    bench.stack.callback(os.kill, bench.pids[0], signal.SIGCONT)
+
+
 def python(code: str, *arguments: str) -> Beside:
     """A Python program."""
     return start("exec " + shlex.join([sys.executable, "-c", code, *arguments]))
@@ -167,6 +194,11 @@ OWN = (f"exec {sys.executable} -m iopstui run $NODE --job randread-4k --set iode
 BY_PID = r"\(PID\)"
 QUEUE = held(20, 25)
 ANY = "06 06 06 - -"
+ZOMBIE = """
+import os, time
+if not os.fork(): os._exit(0)
+time.sleep(300)
+"""
 
 SITUATIONS = (
     # -- one program's deep queue, on each kind of disk
@@ -317,6 +349,43 @@ SITUATIONS = (
               every(quick(5, 3.5), rate(50, "reads"))),
     Situation("lonely", "a read each second on a disk that takes 100 ms", delayed(VIRTIO, 100),
               (fio(f"{SINGLE} --rate_iops=1"),), "0", held(0.05, 90, 0.2)),
+    # -- further kinds
+    Situation("crypt", "32 reads in flight on dm-crypt on a slow disk", encrypted(SLOW),
+              (fio(DEEP),), "4", held(20, 25), BY_PID),
+    Situation("raid10", "32 reads in flight on a raid10 of four disks of 500 IOPS", array(10, 4),
+              (fio(DEEP),), "4", held(15, 6), BY_PID),
+    Situation("loop-file", "32 reads in flight on a loop device on a file on a slow disk",
+              loop_file(ext4(SLOW)), (fio(DEEP),), "4", QUEUE, BY_PID, settle=5),
+    Situation("kyber", "32 reads in flight on a slow disk with kyber",
+              queue(SLOW, scheduler="kyber"), (fio(DEEP),), "4", QUEUE, BY_PID),
+    Situation("few-requests", "32 reads in flight, of which the scheduler takes four",
+              queue(SLOW, scheduler="mq-deadline", nr_requests=4), (fio(DEEP),), "4 46 4 4 46",
+              held(2, 3, 20), asleep="blk_mq_get_tag"),
+    Situation("sqpoll", "32 reads in flight by io_uring with a polling thread", SLOW,
+              (fio(f"--ioengine=io_uring --sqthread_poll=1 {DEEP}"),), "4 4 4 46 46", QUEUE,
+              BY_PID, asleep="."),
+    Situation("direct-file", "eight threads that read a file directly", ext4(SLOW),
+              (fio(f"{SINGLE} --numjobs=8", FILES),), "4", held(6, 10), BY_PID, settle=12),
+    Situation("no-counts", "32 reads in flight on a disk that does not count them",
+              queue(SLOW, iostats=0), (fio(DEEP),), "46 46 46 - -", quick(0, 0), says="iostats"),
+    Situation("stopped", "a program with 32 reads in flight that was stopped by a signal", SLOW,
+              (fio(DEEP), stopped), "0", quick(0, 0), asleep=r"^T|, T", settle=6),
+    Situation("zombie", "a program that has ended, whose parent did not ask for its exit code",
+              VIRTIO, (python(ZOMBIE),), "0", quick(0, 0), who=child),
+    Situation("pipe", "a program that waits for another's output", VIRTIO,
+              (start("sleep 300 | cat"),), "0", quick(0, 0)),
+    Situation("light", "150 reads/s one by one on a disk of 500 IOPS", SLOW,
+              (fio(f"{SINGLE} --rate_iops=150"),), "0 0 0 046 046", held(0.2, 1.5, 0.6),
+              asleep="."),
+    Situation("always-busy", "one read after another on a device that takes 0.2 ms for each",
+              null(completion_nsec=200_000), (fio(SINGLE),), "0 0 0 046 046", held(0.2, 0, 1.2),
+              asleep="."),
+    Situation("names", "a shell that makes and renames files", ext4(VIRTIO),
+              (start("cd $PLACE; while :; do for i in 1 2 3 4 5 6 7 8; do echo > $i; mv $i a$i; "
+                     "done; sleep 0.01; done"),), "0", quick(50, 1), asleep="."),
+    Situation("weight", "a reader of little CPU weight beside full CPUs",
+              cpu_weight(null(completion_nsec=100_000), 2), (fio(f"{SINGLE} --rate_iops=100"),
+              start(SPIN, outside=True)), ANY, every(quick(5, 1), pressed("cpu", 30))),
     # -- two disks
     Situation("both", "two slow disks, each with its program", SLOW,
               (fio(DEEP), fio("--iodepth=16", on=one_by_one())), "4", QUEUE, says="OTHER"),
