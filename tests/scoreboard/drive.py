@@ -113,6 +113,7 @@ class _Driven:
         self._delays: list[tuple[float, dict[int, int]]] = []
         self._began: float | None = None
         self._answers: list[ReportedAnswer] = []
+        self._runs = False
 
     def seen(self) -> Observation:
         """Run it."""
@@ -159,11 +160,12 @@ class _Driven:
                 if isinstance(event, StepStarted) and event.phase == "run":
                     before = self._state()
                     self._marks, self._ticks, self._delays = [], [read_ticks()], []
-                    self._own, self._answers = [], []
+                    self._own, self._answers, self._runs = [], [], True
                     self._began = time.monotonic()
                 if isinstance(event, FrameReady) and event.frame.fio is not None and not timers:
                     timers = self._timers(number)
                 if isinstance(event, StepFinished):
+                    self._runs = False
                     self._error = self._error or self._wrong_end(event.error)
                     ticks = self._ticks[min(1, len(self._ticks) - 1)], self._ticks[-1]
                     return Span(before, self._state(), *own_figures(event.document),
@@ -226,9 +228,10 @@ class _Driven:
         """Keep the answer. One that accuses somebody is said like a finding where none of a job is
         expected."""
         after = None if self._began is None else round(time.monotonic() - self._began, 1)
-        self._answers.append(
-            ReportedAnswer(answer.rule, answer.state == GOOD, answer.sentence, after)
-        )
+        if self._runs:
+            self._answers.append(
+                ReportedAnswer(answer.rule, answer.state == GOOD, answer.sentence, after)
+            )
         alone = self._scenario.job is None or not self._scenario.expected
         if alone and answer.state != GOOD and not answer.repeats_finding:
             self._said.append(ReportedFinding(f"answer-{answer.rule}", answer.sentence))
