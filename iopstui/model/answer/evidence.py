@@ -9,7 +9,7 @@ from iopstui.model.answer.answer import Answer
 from iopstui.model.answer.situation import FEW_IOS, WAITED_PERCENT, Situation
 from iopstui.model.answer.who import are_alike, moved_s, who_rows
 
-MAX_LINES, MAX_UPPER = 5, 2
+MAX_LINES, MAX_UPPER, MAX_LOWER = 5, 2, 8
 LITTLE = 10.0
 """A cause counts as excluded if tasks wait for it for at most this percentage of the time."""
 CPU_IDLE = 10.0
@@ -65,9 +65,14 @@ def _layers(s: Situation) -> Iterator[str]:
     """The I/Os in flight in the devices below it and in those above, of which one may have been
     asked for."""
     held = s.machine.in_flight
-    for name in s.lower.get(s.disk, ()):
-        if name in held:
-            yield f"{name} below it: {units.number(held[name])} in flight"
+    lower = [name for name in s.lower.get(s.disk, ()) if name in held]
+    if len(lower) == 1:
+        yield f"{lower[0]} below it: {units.number(held[lower[0]])} in flight"
+    elif lower:
+        lower.sort(key=lambda name: -held[name])
+        more = f" and {len(lower) - MAX_LOWER} more" if len(lower) > MAX_LOWER else ""
+        most = ", ".join(f"{name} {units.number(held[name])}" for name in lower[:MAX_LOWER])
+        yield f"in flight below it: {most}{more}"
     for name in sorted(s.above, key=lambda one: (-held.get(one, 0.0), one))[:MAX_UPPER]:
         if held.get(name, 0.0) >= FEW_IOS:
             node = s.devices[name].dm_name if name in s.devices else None

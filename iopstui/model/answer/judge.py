@@ -4,7 +4,7 @@ with its own past."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -182,8 +182,8 @@ def _from_below(top: str, stack: Sequence[str], by_name: Mapping[str, Pair]) -> 
     same = by_name[top][1].text if top in by_name and by_name[top][0].has_job else ""
     below = [pair for pair in faults if pair[1].disk != top and pair[1].text != same
              and pair[1].rule not in OF_THE_MACHINE]  # fmt: skip
-    at_fault = {pair[1].disk for pair in faults}
-    below = [pair for pair in below if not _is_any_path(pair[0], at_fault, by_name)]
+    covered = _covered(faults, by_name)
+    below = [pair for pair in below if pair[1].disk not in covered]
     if below:
         rules = [pair[1].rule for pair in below]
         # all members of an array wait for the slow one
@@ -193,16 +193,21 @@ def _from_below(top: str, stack: Sequence[str], by_name: Mapping[str, Pair]) -> 
         yield by_name[top]
 
 
-def _is_any_path(
-    situation: Situation, at_fault: Set[str], by_name: Mapping[str, Pair]
-) -> bool:  # fmt: skip
-    """Whether this is a hidden path to an NVMe namespace whose other paths are no better or unused,
-    so that the namespace itself is to be named: a hidden path has no node."""
-    device = situation.devices.get(situation.disk)
-    if device is None or not device.hidden or not at_fault & {*device.holders}:
-        return False
-    paths = {path for head in device.holders for path in situation.lower.get(head, ())}
-    return not any(by_name[path][0].ios_s for path in paths & by_name.keys() - at_fault)
+def _covered(faults: Sequence[Pair], by_name: Mapping[str, Pair]) -> set[str]:
+    """The devices below an array whose used members are all at fault for the same reason, so that
+    the array itself is to be named; and the hidden paths of an NVMe namespace, which have no node,
+    unless another path is better."""
+    rules = {pair[1].disk: pair[1].rule for pair in faults}
+    covered: set[str] = set()
+    for situation, answer in faults:
+        lower = situation.lower.get(answer.disk, ())
+        used = [name for name in lower if name in by_name and by_name[name][0].ios_s]
+        devices = [situation.devices.get(name) for name in used]
+        paths = all(device is not None and device.hidden for device in devices)
+        same = all(rules.get(name) == answer.rule for name in used)
+        if used and same and (paths or len(used) > 1):
+            covered |= {*situation.below} - {answer.disk}
+    return covered
 
 
 def _rank(pair: Pair) -> tuple[float, ...]:

@@ -136,7 +136,7 @@ def test_a_slow_member_of_an_array_is_the_answer_and_a_slow_disk_outside_one_is_
     devices = {name: replace(DEVICES["vda"], name=name) for name in members}
     devices["md0"] = replace(DEVICES["vda"], name="md0", kind="md", layer="raid5")
     seconds = frames([dict.fromkeys(devices, HOG)] * 5)
-    for rule, disk in (("slow-member", "sdc"), ("siblings", "sde")):
+    for rule, disk in (("slow-member", "sdc"), ("siblings", "md0")):
         found = Finding(rule, "sdc is slow for its load: ...", advise(rule, "sdc"), disk="sdc")
         answer = judge(Seen(top, seconds, devices, findings=(found,)))[0][1]
         assert answer.disk == disk and (answer.text == found.text) is (rule == "slow-member")
@@ -354,6 +354,24 @@ def test_a_namespace_is_named_not_its_hidden_path_unless_another_path_is_better(
     seconds = frames([{"nvme1n1": HOG, **paths}] * 5)
     pairs = judge(Seen(target, seconds, {"nvme1n1": head, **hidden}))
     assert [answer.disk for _, answer in pairs if answer.state != GOOD] == named
+
+
+def test_an_array_is_named_where_all_its_members_are_at_fault() -> None:
+    members = "sda", "sdb", "sdc", "sdd"
+    links = DeviceLinks("md0", members, "raid0"), *map(DeviceLinks, members)
+    array = Target(DEVICE, "/dev/md0", "md0", ("md0", *members), links=links)
+    devices = {name: replace(DEVICES["vda"], name=name) for name in ("md0", *members)}
+    each = changed(rates(120, 0, 60), aqu_sz=7.0, util=99.0)
+    quick = changed(rates(120, 0, 0.9), aqu_sz=0.1, util=10.0)
+    for last, named in ((each, ["md0"]), (quick, ["sda", "sdb", "sdc"]), (IDLE, ["md0"])):
+        disks = {"md0": changed(rates(480, 0, 60), aqu_sz=28.0, util=99.0), **dict.fromkeys(
+            members, each), "sdd": last}  # fmt: skip
+        pairs = judge(Seen(array, frames([disks] * 5), devices))
+        assert sorted(answer.disk for _, answer in pairs if answer.state != GOOD) == named
+        if last is each:
+            assert "in flight below it: sda 7.00, sdb 7.00, sdc 7.00, sdd 7.00" in evidence(
+                *pairs[0]
+            )
 
 
 def test_who_uses_an_array_does_all_of_its_bytes_though_its_disks_write_each_twice() -> None:
