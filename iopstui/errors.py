@@ -66,6 +66,13 @@ class UsageError(IopstuiError):
     exit_code = EXIT_USAGE
 
 
+class NoFile(UsageError):
+    """A file that is to be read does not exist; ``name`` is printable."""
+
+    def __init__(self, name: str, hint: str = "Check its name and its directory.") -> None:
+        super().__init__(f"The file {name} does not exist.", hint)
+
+
 class Refused(IopstuiError):
     """Refused, because going on could destroy data."""
 

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from iopstui.errors import UsageError
+from iopstui.errors import NoFile, UsageError
 from iopstui.text import printable, safe_text
 
 PairsHook: TypeAlias = "Callable[[list[tuple[str, Any]]], Any]"
@@ -154,6 +154,8 @@ def reading(path: Path) -> Iterator[None]:
     """Raises UsageError if ``path`` cannot be opened or, later, read further."""
     try:
         yield
+    except FileNotFoundError as error:
+        raise NoFile(printable(str(path))) from error
     except OSError as error:
         reason = error.strerror or "it is damaged"
         raise UsageError(f"Cannot read {printable(str(path))}: {reason}.") from error

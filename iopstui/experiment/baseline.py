@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from iopstui import events
-from iopstui.errors import UsageError
+from iopstui.errors import NoFile, UsageError
 from iopstui.events import ExpectationChecked
 from iopstui.experiment.preview import representative_points
 from iopstui.fio.job_shape import cpu_list
@@ -147,9 +147,7 @@ def _read_baseline(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
         raise UsageError(f"{printable(str(path))} is a fio log. It lacks fio's final figures, "
                          "so it cannot be a baseline.", BASELINE_ADVICE)  # fmt: skip
     if not os.path.exists(path):
-        raise UsageError(
-            f"The baseline file {printable(str(path))} does not exist.", BASELINE_ADVICE
-        )
+        raise NoFile(printable(str(path)), BASELINE_ADVICE)
     return _read_recording(path, paths)
 
 

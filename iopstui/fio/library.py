@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import iopstui
-from iopstui.errors import Missing, UsageError
+from iopstui.errors import Missing, NoFile, UsageError
 
 SUFFIX = ".fio"
 OWN_PUBLISHER = "iopstui"
@@ -136,9 +136,7 @@ def find_job(name_or_path: str) -> Path:
     if "/" in name_or_path:
         if _may_exist(name_or_path):
             return Path(name_or_path)
-        raise UsageError(
-            f"The job file {name_or_path} does not exist.", _advice(name_or_path, job_paths())
-        )
+        raise NoFile(name_or_path, _advice(name_or_path, job_paths()))
     paths = job_paths()
     if name_or_path in paths:
         return paths[name_or_path]

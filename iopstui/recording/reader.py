@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import iopstui
 from iopstui import events, untrusted
-from iopstui.errors import Missing, UsageError
+from iopstui.errors import Missing, NoFile, UsageError
 from iopstui.model.answer.answer import GOOD, UNKNOWN, Answer
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
@@ -500,9 +500,8 @@ def _open(path: Path) -> BinaryIO:
             raise UsageError(f"{printable(path)} is not a file.", RECORDING_ADVICE)
         return open(path, "rb")
     except FileNotFoundError as error:
-        raise UsageError(
-            f"The recording {printable(path)} does not exist.",
-            "The included demo: iopstui replay demo",
+        raise NoFile(
+            printable(path), f"{RECORDING_ADVICE}; the included demo: iopstui replay demo"
         ) from error
     except PermissionError as error:
         raise Missing(

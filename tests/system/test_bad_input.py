@@ -27,6 +27,14 @@ def assert_refused(
     [
         (2, ("No shipped job or file",), ("run", "--job", "nosuch")),
         (2, ("does not exist",), ("run", "--job", "./nosuch.fio")),
+        (2, ("The file none.json does not exist", "fio's JSON"), ("report", "none.json")),
+        (
+            2,
+            ("The file none.iops does not exist", "replay demo"),
+            ("replay", "none.iops", "--format", "csv"),
+        ),
+        (2, ("The file none does not exist", "Check its name"), ("merge", "none", "none2")),
+        (2, ("The file none does not exist", "--trace"), ("run", ".", "--replay", "none")),
         (2, ("does not exist",), ("run", "/nowhere/at/all", "--job", "randread-4k")),
         (2, ("does not exist", "iopstui devices"), ("run", "/dev/nosuch", "--job", "randread-4k")),
         (2, ("character device",), ("run", "/dev/null", "--job", "randread-4k")),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from iopstui.cli.runs.run_job import run_job
 from iopstui.cli.terminal import print_message
-from iopstui.errors import UsageError
+from iopstui.errors import NoFile, UsageError
 from iopstui.features.capture.model.trace import (
     FIO_SUFFIX,
     InvalidTrace,
@@ -67,6 +67,8 @@ def _read(path: Path) -> Trace:
             raise InvalidTrace("it is not a file")
         with open(path, encoding="utf-8", errors="replace") as file:
             return parse_trace(iter(partial(file.readline, LONGEST_LINE), ""))
+    except FileNotFoundError as error:
+        raise NoFile(str(path), "Make one: iopstui capture DEVICE --trace FILE") from error
     except OSError as error:
         raise UsageError(f"Cannot read {path}: {error.strerror}.",
                          "Make one: iopstui capture DEVICE --trace FILE") from error  # fmt: skip

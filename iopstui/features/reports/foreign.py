@@ -12,7 +12,7 @@ from typing import Any
 
 from iopstui import events
 from iopstui import format as units
-from iopstui.errors import UsageError
+from iopstui.errors import NoFile, UsageError
 from iopstui.experiment.baseline import result_frames
 from iopstui.features.reports.blocks import Block
 from iopstui.features.reports.report_data import ReportData, add_block, add_row
@@ -33,6 +33,7 @@ from iopstui.recording.foreign import (
     JSON_ADVICE,
     LOG,
     NORMAL,
+    OTHER,
     FioResult,
     LogFile,
     detect_file_kind,
@@ -65,6 +66,18 @@ class Source:
         return (*first, *(log.path for log in self.logs))
 
 
+def _check_exists(path: Path) -> None:
+    try:
+        path.stat()
+    except FileNotFoundError as error:
+        raise NoFile(
+            printable(str(path)),
+            "A report is of recordings (iopstui run --record FILE), fio's JSON or fio's logs.",
+        ) from error
+    except OSError:
+        pass  # the reader of recordings reports it
+
+
 def sources(paths: Sequence[Path]) -> list[Source]:
     """The sources in the files' order. Logs belong to the result whose job wrote them, or else to
     each other if they have the same prefix. Raises UsageError for a file that can't be reported."""
@@ -72,6 +85,8 @@ def sources(paths: Sequence[Path]) -> list[Source]:
     logs: dict[tuple[Path, str], list[LogFile]] = {}
     for path in paths:
         kind = detect_file_kind(path)
+        if kind == OTHER:
+            _check_exists(path)
         if kind == NORMAL:
             raise UsageError(
                 f"{printable(str(path))} is fio's normal output, which lacks most of the "

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from iopstui.errors import UsageError
+from iopstui.errors import NoFile, UsageError
 from iopstui.safety.output_files import write_whole
 from iopstui.tables import aligned
 from iopstui.text import printable
@@ -112,6 +112,8 @@ def read_bundle(path: Path) -> Evidence:
             raise UsageError(f"{path} is not a file.", "iopstui selftest --read FILE")
         with gzip.open(path) as file:
             data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError as error:
+        raise NoFile(str(path)) from error
     except OSError as error:
         reason = error.strerror or "it is not gzipped"
         raise UsageError(f"Cannot read {path}: {reason}.") from error

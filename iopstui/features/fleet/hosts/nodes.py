@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from iopstui.errors import Missing, UsageError
+from iopstui.errors import Missing, NoFile, UsageError
 from iopstui.text import printable
 
 MAX_NAME = 300
@@ -92,6 +92,8 @@ def _read_hosts_file(path: Path) -> Iterator[str]:
     try:
         with path.open() as file:
             text = file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError as error:
+        raise NoFile(printable(str(path))) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise UsageError(f"Cannot read the hosts file {printable(str(path))}: {reason}.") from error

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from iopstui.errors import UsageError
+from iopstui.errors import NoFile, UsageError
 from iopstui.features.fleet.deduplication import Deduplicator
 from iopstui.features.fleet.hosts.conversation import MAX_WALL_MS, parse_object
 from iopstui.features.fleet.merging.sums import Object
@@ -108,6 +108,8 @@ def file_rows(path: Path, label: str, report: Reporter) -> Iterator[Labelled]:
                 for name, row in line_rows(file, label or path.stem, report):
                     yield (label or name), row
                 return
+    except FileNotFoundError as error:
+        raise NoFile(printable(str(path))) from error
     except OSError as error:
         raise UsageError(f"Cannot read {printable(str(path))}: {error.strerror}.") from error
     yield from recording_rows(path, label)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.errors import Missing, UsageError
+from iopstui.errors import Missing, NoFile, UsageError
 from iopstui.features.lessons.model.file import parse_lesson
 from iopstui.features.lessons.model.pages import Lesson
 from iopstui.features.lessons.play.facts import TargetFacts, read_target_facts
@@ -59,7 +59,7 @@ def find_lesson(name: str) -> Lesson:
     lesson."""
     if "/" in name:
         if not os.path.exists(name):
-            raise UsageError(f"The lesson file {name} does not exist.", _suggestion(name))
+            raise NoFile(name, _suggestion(name))
         return load_lesson(Path(name))
     path = _find_lesson(name, lesson_paths())
     if path is None and name and "\0" not in name and os.path.exists(name):

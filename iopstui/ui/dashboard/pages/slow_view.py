@@ -11,7 +11,7 @@ from iopstui import format as f
 from iopstui.model.metrics.slow.slow_requests import SLOW_KINDS
 from iopstui.model.samples import Exemplar
 from iopstui.text import printable
-from iopstui.ui.draw.rows import Line, Row, message, rule, wrap
+from iopstui.ui.draw.rows import Line, Row, fit, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P99, WARNING, Charset
 
 LABEL, FIGURE = 22, 9
@@ -84,7 +84,7 @@ def _sample_rows(
 def _bar(
     label: str, parts: Sequence[int], longest: int, width: int, charset: Charset
 ) -> Iterator[Row]:
-    line = Line(width, charset).add(f.left(f.cut(label, LABEL - 1), LABEL), BOLD)
+    line = Line(width, charset).add(fit(label, LABEL - 1) + " ", BOLD)
     line.add(f.latency(sum(parts)).rjust(FIGURE), BOLD)
     for ns in parts:
         line.add((f.latency(ns) if ns else f.MISSING).rjust(FIGURE + 2))
@@ -123,7 +123,7 @@ def _order(request: Exemplar) -> tuple[bool, int]:
 def _lane(other: Exemplar, request: Exemplar, lane_width: int, width: int, charset: Charset) -> Row:
     """The request ``other`` on the time axis of ``request``."""
     label = f"{other.kind} {printable(other.comm) or f.MISSING}"
-    line = Line(width, charset).add(f.left(f.cut(label, LABEL - 1), LABEL))
+    line = Line(width, charset).add(fit(label, LABEL - 1) + " ")
     line.add(f.latency(other.total_ns).rjust(FIGURE)).add("  ")
     begins, scale = line.used, lane_width / max(1, request.total_ns)
     edges = [other.began_ns]

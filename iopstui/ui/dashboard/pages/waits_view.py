@@ -17,7 +17,7 @@ from iopstui.tables import Column
 from iopstui.ui.dashboard.panels import waits_bar
 from iopstui.ui.dashboard.panels.waits_bar import Part, parts, value_text
 from iopstui.ui.draw import density
-from iopstui.ui.draw.rows import Line, Row, listing, message, rule, wrap
+from iopstui.ui.draw.rows import Line, Row, fit, listing, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
@@ -115,7 +115,7 @@ def _row(
 ) -> Row:  # fmt: skip
     now, mean = numbers
     share = f.MISSING if now is None else f"{100 * now / total:.0f} %"
-    line = Line(width, charset).add(f.left(f.cut(name, NAME - 1), NAME), style)
+    line = Line(width, charset).add(fit(name, NAME - 1) + " ", style)
     for text in (value_text(now), share, value_text(mean)):
         line.add(text.rjust(NUMBER))
     curve_width = width - line.used - 3
@@ -140,7 +140,7 @@ def _legend_rows(parts_shown: Sequence[Part], width: int, charset: Charset) -> l
     lines: list[Row] = []
     for name, _, style in parts_shown:
         meaning = LAYER_MEANINGS.get(name, "in this device, and not in one below it")
-        label = f.left(f.cut(name, NAME - 1), NAME)
+        label = fit(name, NAME - 1) + " "
         for line in textwrap.wrap(meaning, max(NAME, width - NAME)):
             lines.append(Line(width, charset).add(label, style).add(line, DIM).build())
             label = " " * NAME

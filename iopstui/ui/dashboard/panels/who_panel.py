@@ -11,7 +11,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.text import printable
-from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, rule, wrap
+from iopstui.ui.draw.rows import Line, Piece, Row, fit, message, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
 
 Seconds = Sequence[Mapping[str, DiskRates]]
@@ -119,7 +119,7 @@ def _row(
     line = Line(width, charset).add(f"{100 * share.share:{SHARE - 2}.0f} % ", BOLD)
     line.add(charset.full * full, DEVICE).add(charset.empty * (BAR_CELLS - full), DIM)
     line.add(f" {share.pid or '':>{PID}} ")
-    line.add(f.left(f.cut(printable(user.user), USER - 1), USER) if user else " " * USER)
+    line.add(fit(printable(user.user), USER - 1) + " " if user else " " * USER)
     times = [f.latency(ns) for ns in latency] if latency is not None else []
     space = line.free - RATE - len(times) * LATENCY - (GROUP if width >= GROUP_FROM else 0) - 1
     name = printable(user.command or user.comm) if user else printable(share.name)
@@ -133,7 +133,7 @@ def _right(line: Line, rate: str, group: str, width: int, times: Sequence[str]) 
     figures = RATE + len(times) * LATENCY
     if width >= GROUP_FROM:
         line.fill_to(width - figures - GROUP)
-        line.add(f"  {f.left(f.cut(group, GROUP - 2), GROUP - 2)}", DIM)
+        line.add(f"  {fit(group, GROUP - 2)}", DIM)
     line.fill_to(width - figures).add(f"{rate:>{RATE - 1}} ")
     for text in times:
         line.add(f"{text:>{LATENCY - 1}} ")
