@@ -172,7 +172,7 @@ def inspect(
         hint = _value_hint(why)
         for message, in_words, what_helps in _LIMITS:
             if any(message in line for line in lines):
-                why, hint = in_words, what_helps
+                why, hint = in_words or why, what_helps
         # the reason comes first: a job file's path can be longer than there is room on the screen
         reason = f": {why}" if why else ", but gives no reason"
         raise UsageError(f"fio rejects the job{reason} ({label}).", hint)
@@ -184,8 +184,9 @@ def inspect(
     return JobFacts(sections, writes, _options(parsed.stdout))
 
 
-# limits of fio itself: its message, the reason in words, what to do
+# fio's message, the reason in words if they are better, what to do
 _LIMITS = (
+    ("size too small, must not be less", "", "Give a larger size=, or a smaller bs="),
     ("maximum number of jobs reached", "it has more jobs than fio can run (4,096 in fio 3.33)",
      "Give a smaller numjobs="),
     ("smalloc: OOM", "it has more files than fio has memory for (smalloc: OOM)",

@@ -58,11 +58,12 @@ def shape_of(text: str) -> JobShape:
 
 
 def start_delay_s(text: str) -> float:
-    """How long all jobs wait before their first I/O, at least (startdelay=, start_delay=)."""
+    """How long all jobs wait before their first I/O, at most (startdelay=, also as a range)."""
     delays = []
     for section in jobfile.effective_sections(text):
         value = section.options.get("startdelay", section.options.get("start_delay", "0"))
-        delays.append(duration_s(expand_variables(value).partition("-")[0]) or 0.0)
+        ends = map(duration_s, expand_variables(value).split("-"))
+        delays.append(max(end or 0.0 for end in ends))
     return min(delays, default=0.0)
 
 

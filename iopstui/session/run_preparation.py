@@ -333,7 +333,7 @@ class RunPreparation:
             self._context.notice("info", message)
         logs = prepared.logs.announcement if prepared.logs is not None else ""
         delay = start_delay_s(prepared.text)
-        pause = f"fio starts its I/O after {duration(delay)} (startdelay=)"
+        pause = f"fio waits up to {duration(delay)} before its first I/O (startdelay=)"
         for text in filter(None, (logs, pause if delay >= LONG_DELAY_S else "")):
             self._context.notice("info", text)
 

@@ -49,6 +49,6 @@ def test_direct_is_the_opposite_of_buffered() -> None:
 
 
 def test_the_wait_before_the_first_io() -> None:
-    assert start_delay_s("[global]\nstartdelay=1m\n[a]\n[b]\nstartdelay=20-30\n") == 20
+    assert start_delay_s("[global]\nstartdelay=1m\n[a]\n[b]\nstartdelay=20-30\n") == 30
     assert start_delay_s("[a]\nstart_delay=5\n[b]\nrw=read\n") == 0
     assert start_delay_s("[a]\nstartdelay=odd\n") == 0

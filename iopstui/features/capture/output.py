@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.features.capture.model import shape
-from iopstui.features.capture.model.job import describe
+from iopstui.features.capture.model.job import DEPTH_MEANING, describe
 from iopstui.features.capture.model.phases import Distance, Phase
 from iopstui.features.capture.model.workload import Stream, Workload
 from iopstui.format import counted, duration, number, percent, size
@@ -42,6 +42,8 @@ def workload_text(
     if len(phases) > 1:
         lines += ["", "phases:", *map(_phase, phases)]
     lines += ["", *_caveats(workload)]
+    if any(stream.depth is not None for stream in workload.streams):
+        lines.append(DEPTH_MEANING)
     for loop, path in files:
         lines.append(f"{printable(str(path))}: {loop} loop, {_LOOPS[loop]}")
     if files:

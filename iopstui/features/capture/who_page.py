@@ -90,6 +90,9 @@ def _page(workload: Workload, width: int, charset: Charset) -> list[Row]:
         out += wrap(
             width, charset, f"{workload.lost:,} requests came too fast to be looked at.", WARNING
         )
+    from iopstui.features.capture.model.job import DEPTH_MEANING
+
+    out += wrap(width, charset, DEPTH_MEANING, DIM)
     name = workload.device.split(",")[0]
     return [*out, message(width, charset, ""), *wrap(width, charset, AS_A_JOB.format(device=name))]
 

@@ -36,6 +36,7 @@ from iopstui.model.answer.answer import Answer
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.cpu_accounts import mean_by_cpu
 from iopstui.model.fio.interval import FioInterval
+from iopstui.model.fio.rows import duration_s
 from iopstui.model.metrics.cpus import CpuHistory, rate_of
 from iopstui.model.metrics.frame import FINAL, LATE, PARTIAL, Frame
 from iopstui.model.metrics.history import MIN_MARK_SPACING_S, History
@@ -415,7 +416,7 @@ class LiveState:
             # the rest of a run after its last whole second says little
             if self.fio is None or not {FINAL, PARTIAL} <= frame.flags:
                 self.fio = frame
-            self.total_s = _total_s(self.total_s, fio)
+            self.total_s = _total_s(self.total_s, fio, self.step.options if self.step else {})
             self.next_run.reported(self._step, FINAL in frame.flags)
             self.progress = None
             values[FIO_IOPS], _ = frame.drawn
@@ -533,15 +534,22 @@ def missing_devices_text(names: Sequence[str]) -> str:
     return f"{', '.join(names)} {are} gone: the kernel no longer lists {pronoun}"
 
 
-def _total_s(before: int | None, fio: FioInterval) -> int | None:
-    """The total time of a run. fio rounds the elapsed time up, and not at the same moment as the
-    remaining time, so their sum varies by a second, and by one more when nothing remains but fio
-    still ends its jobs."""
+def _total_s(before: int | None, fio: FioInterval, options: Mapping[str, str]) -> int | None:
+    """The total time of a run. fio rounds the elapsed and the remaining time at different moments,
+    so their sum varies by two seconds; within them it is what the job asks for, or does not
+    change."""
     if fio.elapsed_s is None or fio.eta_s is None:
         return before
     total = fio.elapsed_s + fio.eta_s
-    rounded = 1 if fio.eta_s else 2
-    return total if before is None or abs(total - before) > rounded else min(total, before)
+    asked_s = sum(duration_s(options.get(name, "")) or 0.0 for name in _RUN_TIMES)
+    for known in (round(asked_s) if "runtime" in options else None, before):
+        if known and abs(total - known) <= ROUNDED_S:
+            return known
+    return total
+
+
+_RUN_TIMES = ("runtime", "ramp_time", "startdelay")
+ROUNDED_S = 2
 
 
 # The bought volume on the screen: the limits that charts draw, and the remaining credits.

@@ -325,6 +325,8 @@ def _closed_loop(part: Part) -> Iterator[str]:
 
 # -- texts
 
+DEPTH_MEANING = "depth: a process's requests in flight, of both directions, when it sends one"
+
 
 def describe(stream: Stream) -> str:
     """Describe a stream in one line: "1.2k/s, mostly 16 KiB, random, in bursts, depth 3.1, ..."."""
