@@ -247,8 +247,15 @@ def names(bench: Bench) -> set[str]:
             waiting.append(place.resolve().parent.name)
         for file in (place / "dm/name", place / "loop/backing_file"):
             if file.exists():
-                found.add(file.read_text().strip().removeprefix("/dev/"))
+                found.add(text := file.read_text().strip().removeprefix("/dev/"))
+                if text.startswith("/"):  # a loop device's file
+                    waiting.append(_disk_of(text))
     return found
+
+
+def _disk_of(file: str) -> str:
+    number = os.stat(file).st_dev
+    return Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve().name
 
 
 def _asleep(situation: Situation, right: str, effect: Effect) -> str:
