@@ -290,6 +290,22 @@ def test_who_sleeps_in_a_ring_for_its_own_ios_on_a_slow_disk_waits_for_it() -> N
         assert process_verdict(beside(job, pairs), WAITS) == found, "asked for itself"
 
 
+def test_who_runs_while_its_own_ios_wait_may_poll_for_them() -> None:
+    """fio with 24 reads in flight by io_uring and a polling thread: it ran for 98 % of the time."""
+    job = replace(WAITING, state="R", percents={}, running=98.0, ready=1.0, places=())
+    for own_s, found, text in (
+        (9e5, UNKNOWN, "runs 98 %, may poll for its I/Os, which wait in vdb"),
+        (9e4, NOTHING, "runs 98 %"),
+    ):
+        users = (DiskUser(812, "fio", read_s=own_s, devices=frozenset({"vdb"})),
+                 DiskUser(7, "dd", read_s=1e6 - own_s, devices=frozenset({"vdb"})))  # fmt: skip
+        use = DiskUse(5.0, 5.0, users=users, disks={"vdb": (1e6, 0.0, 20.0)})
+        pairs = judge(Seen(TARGET, [frame(n + 1.0, {"vdb": HOG}) for n in range(5)], {}, use=use))
+        waits = beside(job, pairs)
+        assert process_verdict(waits, WAITS) == found
+        assert Report(pairs, found, 5, waits=waits).sentences[0].endswith(f" {text}")
+
+
 def test_the_functions_shown_are_those_of_the_child_that_waits() -> None:
     child = replace(WAITING, pid=814, places=("read_events",))
     parent = replace(WAITING, percents={EVENT: 99.0}, places=("hrtimer_nanosleep",))

@@ -121,6 +121,8 @@ class ProcessWaits:
     """Percent of the time of a thread that was off the CPUs, for which nobody knows what."""
     never_ran: bool = False
     """No thread of it ran: it neither asked for I/O nor took a result."""
+    own_queue: str = ""
+    """The disk in which I/Os wait, most of them this process's, nearly all the time."""
 
     @property
     def name(self) -> str:
@@ -192,6 +194,8 @@ class ProcessWaits:
         if self.not_seen >= WAITS_PERCENT:
             return f"is not accounted for {self.not_seen:.0f} % of its time"
         on_cpus = (self.running or 0.0) + (self.ready or 0.0)
+        if self.own_queue and on_cpus >= BUSY_PERCENT > self.for_disk:
+            return f"may poll for its I/Os, which wait in {self.own_queue}"
         if self.for_disk >= MIN_PERCENT or on_cpus >= BUSY_PERCENT or self.kernel:
             return ""
         if RING_PLACE in self.places and not self.in_idle_ring:
@@ -236,26 +240,27 @@ def beside(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) -> Pr
     if any(_may_hold_back(*pair) for pair in pairs):
         idle_rings = set()  # an I/O that it asked for long ago may be there
     percents = dict(waits.percents)
-    if RING_PLACE in waits.places and _has_ios_that_wait(waits, pairs):
+    own_queue = _own_queue(waits, pairs)
+    if RING_PLACE in waits.places and own_queue:
         percents[DISK] = min(100.0, percents.get(DISK, 0.0) + percents.pop(EVENT, 0.0))
     return replace(
         waits, percents=percents, io_percent=next((s.waited_percent for s, _ in pairs), None),
         most_for_disk=0.0 if waits.never_ran and _had_no_request(pairs) else most_for_disk(pairs),
         busy_percent=max(busy, default=0.0),
         of_children=tuple(beside(child, pairs) for child in waits.of_children),
-        in_idle_ring=(waits.of or waits.pid) in idle_rings,
+        in_idle_ring=(waits.of or waits.pid) in idle_rings, own_queue=own_queue,
     )  # fmt: skip
 
 
-def _has_ios_that_wait(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) -> bool:
-    """Whether the process nearly always has I/Os in flight on a disk that I/Os wait for: it does
-    most of that disk's I/O, so these are the I/Os it sleeps for in io_uring."""
+def _own_queue(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) -> str:
+    """The disk that I/Os wait for on which the process nearly always has some in flight: it does
+    most of that disk's I/O, so these are the I/Os it sleeps for in io_uring. "" if none."""
     pid = waits.of or waits.pid
-    return any(
-        answer.verdict == WAITS and one.pid == pid and one.share >= MAIN_SHARE
+    return next((
+        answer.disk for s, answer in pairs for one in s.shares
+        if answer.verdict == WAITS and one.pid == pid and one.share >= MAIN_SHARE
         and one.share * s.in_flight >= NEARLY_ALWAYS
-        for s, answer in pairs for one in s.shares
-    )  # fmt: skip
+    ), "")  # fmt: skip
 
 
 def most_for_disk(pairs: Sequence[tuple[Situation, Answer]]) -> float | None:
