@@ -19,7 +19,7 @@ TIMES = (*SECONDS_OPTIONS, "thinktime", "thinktime_spin")
 RATES = ("rate", "rate_min", "rate_iops", "rate_iops_min")
 SIZES = (
     "bs", "blocksize", "ba", "blockalign", "size", "filesize", "file_size", "io_size", "io_limit",
-    "offset", "offset_increment",
+    "offset", "offset_increment", "bsrange", "blocksize_range", "zonesize", "zonerange", "zoneskip",
 )  # fmt: skip
 # hexadecimal, or with an exponent: with such a runtime=, fio 3.33 ends at once and reports success
 _MISREAD_NUMBER = re.compile(r"(?i)0x|[0-9.]+e[-+]?[0-9]")
@@ -99,7 +99,7 @@ def _refuse_negative_size(job: Section) -> None:
     crashes, or ends after one I/O and reports success."""
     for name in SIZES:
         value = expand_variables(job.options.get(name, "")).strip()
-        if any(part.strip().startswith("-") for part in value.split(",")):
+        if any(part.strip().startswith("-") or "--" in part for part in value.split(",")):
             raise UsageError(
                 f"{name}={printable(value)} is negative, which fio takes for another size.",
                 f"Give a size without a sign, for example {name}=1m",

@@ -126,7 +126,8 @@ class FioLogs:
             return line
         number = str(len(self._destinations))
         self._destinations[number] = path = cwd / (value or label)
-        self._names.append(f"{path}{'' if name in FILE_LOGS else '_*.log'}")
+        shown = os.path.join(os.path.realpath(path.parent), path.name)
+        self._names.append(f"{shown}{'' if name in FILE_LOGS else '_*.log'}")
         return f"{name}={self.directory}/{number}"
 
     def _check(self, text: str, label: str, cwd: Path) -> None:

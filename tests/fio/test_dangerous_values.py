@@ -46,10 +46,13 @@ def test_a_rate_below_zero(option: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["bs=-4k", "bs=4k,-8k", "size=-1", "io_size=-5", "offset=-1",
-                                    "offset_increment=-1m"])  # fmt: skip
+                                    "offset_increment=-1m", "bsrange=8k--4k",
+                                    "zonesize=-4k"])  # fmt: skip
 def test_a_size_below_zero(option: str) -> None:
     assert f"{option} is negative" in refused(option)
-    refuse_dangerous_values(effective_sections("[a]\nbs=4k,8k\nsize=50%\noffset=1m\n"), 8 * GIB)
+    refuse_dangerous_values(
+        effective_sections("[a]\nbs=4k,8k\nbsrange=4k-8k,1k-2k\nsize=50%\noffset=1m\n"), 8 * GIB
+    )
 
 
 @pytest.mark.parametrize("pause", ["1h", "3000001", "4s"])
