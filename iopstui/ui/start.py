@@ -100,9 +100,9 @@ class _Sessions:
         home screen."""
         # imported only now: Textual takes longer to import than the first interval
         from iopstui.fio.library import shipped_jobs
+        from iopstui.linux.activity.disk_use import OccasionalUse
         from iopstui.linux.devices.udev import HotplugMonitor
         from iopstui.linux.machine.load import DiskLoads
-        from iopstui.linux.process.process_io import BusiestProcess
         from iopstui.ui.app import run_app
         from iopstui.ui.core.backend import Appearance, Backend, FirstView
 
@@ -118,7 +118,7 @@ class _Sessions:
             backend = Backend(
                 self.controller, _discover, shipped_jobs(), HotplugMonitor, DiskLoads(),
                 self.background, self.conditions, requested.append, _recent, request.volume,
-                BusiestProcess(),
+                OccasionalUse(),
             )  # fmt: skip
             code = run_app(backend, first, Appearance(None, theme, refresh_s), self.keep_runs)
             if code != EXIT_OK or not requested:

@@ -16,6 +16,7 @@ from textual.worker import WorkerCancelled
 from iopstui.errors import UsageError
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Target
+from iopstui.model.findings.evidence import ENOUGH_SECONDS
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.core.clipboard import render_pictures
@@ -26,6 +27,7 @@ from iopstui.ui.dialogs.questions import Choice, Confirm, Prompt
 from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.draw.canvas import Lines
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
+from iopstui.ui.home.beside import BesideScreen
 from iopstui.ui.home.screen import HomeScreen
 
 WIDE = (160, 45)
@@ -595,13 +597,53 @@ async def test_a_running_job_goes_on_below_the_home_screen() -> None:
         assert isinstance(app.screen, Dashboard) and fake.calls[-1] == ("run", "mixed-4k", {})
 
 
+async def open_beside(app: IopstuiApp, pilot: Pilot[int]) -> BesideScreen:
+    await go_home(app, pilot)
+    await pilot.press("down", "down", "enter")
+    await settle(pilot)
+    assert isinstance(app.screen, BesideScreen)
+    return app.screen
+
+
+@pytest.mark.parametrize("size", [WIDE, (80, 24)])
+async def test_another_disk_can_be_looked_at_while_a_job_runs(size: tuple[int, int]) -> None:
+    app = make()
+    loads = {"sda": fakes.disk(300.0, 0.0), "nvme0n1": fakes.disk(5e4, 0.0)}
+    app.targets._backend = replace(app.targets._backend, loads=lambda: loads)
+    async with app.run_test(size=size) as pilot:
+        fake = await running(app, pilot)
+        calls = list(fake.calls)
+        page = await open_beside(app, pilot)
+        for _ in range(ENOUGH_SECONDS):
+            app.screen_stack[-2]._tick()  # type: ignore[attr-defined]
+        page._show()
+        await settle(pilot)
+        text = page.copied_text()
+        assert "sda" in str(page.box.border_title) and "mixed-4k" in str(page.box.border_title)
+        assert text.startswith("●") and "sda" in text.splitlines()[0]
+        figures = next(line for line in text.splitlines() if "reads" in line).split()
+        assert figures[1] == "300" and "nvme0n1" not in text, "only this disk's"
+        assert page._charts.display and "Esc Close" in screen_text(app)
+        for key in ("r", "w", "b", "bracketright"):
+            await pilot.press(key)
+        await settle(pilot)
+        assert app.screen is page, "keys of the job and the home screen do nothing here"
+        await pilot.press("escape")
+        await settle(pilot)
+        assert isinstance(app.screen, HomeScreen) and fake.calls == calls
+        await pilot.press("up", "enter")
+        await settle(pilot)
+        assert isinstance(app.screen, Dashboard), "the job's own disk leads back to the job"
+        assert fake.calls == calls
+
+
 async def test_another_disk_is_opened_only_after_the_running_job_may_be_stopped() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
         for key in ("enter", "escape"):
-            await go_home(app, pilot)
-            await pilot.press("down", "enter")
+            await open_beside(app, pilot)
+            await pilot.press("enter")
             await settle(pilot)
             assert isinstance(app.screen, Confirm) and shows(app, "Stop what is running?")
             await pilot.press(key)
@@ -610,8 +652,8 @@ async def test_another_disk_is_opened_only_after_the_running_job_may_be_stopped(
             await pilot.press("enter")
             await settle(pilot)
             assert isinstance(app.screen, Dashboard)
-        await go_home(app, pilot)
-        await pilot.press("down", "enter")
+        await open_beside(app, pilot)
+        await pilot.press("enter")
         await settle(pilot)
         await pilot.press("y")
         await settle(pilot)

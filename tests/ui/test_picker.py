@@ -19,8 +19,9 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, OptionList, Static
 
 from iopstui import format as f
-from iopstui.linux.process.process_io import BusiestProcess, ProcessRates
+from iopstui.linux.activity.disk_use import DiskUseReader, OccasionalUse
 from iopstui.model.answer.answer import GOOD, WARNING, Answer
+from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.model.figures.disk import Loads
 from iopstui.model.findings.evidence import ENOUGH_SECONDS
@@ -44,6 +45,7 @@ from iopstui.ui.home.rows import (
     model_text,
     mount_text,
     use_above,
+    users_text,
 )
 from iopstui.ui.home.screen import BEGAN_S, HomeScreen
 
@@ -149,6 +151,26 @@ async def test_a_disk_moves_up_only_when_the_answer_warns_of_it(
         for _ in range(5):
             app.screen._tick()
         assert names(app) == ["sda", "nvme0n1", "loop0"]
+        await pilot.press("down")
+        row = app.screen._table.selected.key
+        for disk_name in ("nvme0n1", "loop0"):
+            answer = replace(answer, disk=disk_name)
+            for _ in range(10):
+                app.screen._tick()
+            assert names(app) == ["sda", "nvme0n1", "loop0"], "the cursor is on its way to a row"
+        assert app.screen._table.selected.key == row
+        await pilot.press("greater_than_sign", "less_than_sign")
+        await settle(pilot)
+        assert names(app) == ["loop0", "nvme0n1", "sda"], "in order again with a key"
+        assert app.screen._table.selected.key == row
+
+
+async def test_the_first_second_does_not_move_a_cursor_that_is_used() -> None:
+    async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
+        app = await open_picker(pilot)
+        await pilot.press("down", "up")
+        app.screen._tick()  # type: ignore[attr-defined]
+        assert app.screen.query_one(DataTable).cursor_row == 0
 
 
 async def test_the_axis_of_home_begins_with_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +253,7 @@ async def test_what_a_thread_finds_while_home_closes_is_dropped(
         await home.query("*").remove()
         home._devices = None
         await asyncio.to_thread(home._scan)
-        await asyncio.to_thread(home._read_processes)
+        await asyncio.to_thread(home._read_use, 1.0, {})
         assert home._devices is None
 
 
@@ -609,23 +631,60 @@ async def test_a_click_on_a_title_sorts_the_recordings_and_not_the_disks() -> No
         assert "attention" in str(app.screen.query_one("#home-disks").border_subtitle)
 
 
-async def test_the_busiest_process_is_shown_with_the_disk_s_facts() -> None:
-    requests: list[int] = []
+HOG = DiskUse(
+    1.0, 2.0, (DiskUser(812, "fio", "fio --name=hog", "bob", 4e6, 0.0, frozenset({"sda"})),),
+    disks={"sda": (4e6, 0.0, 1.0), "nvme0n1": (0.0, 0.0, 0.0)}, as_root=True,
+)  # fmt: skip
 
-    def rates() -> list[ProcessRates]:
-        requests.append(1)
-        return [ProcessRates(812, "postgres", 50 * 2**20, 0.0)]
 
+class FakeReader(DiskUseReader):
+    def __init__(self, *readings: DiskUse | None) -> None:
+        self.readings = [*readings]
+
+    def read(self, t: float, devices: Mapping[str, BlockDevice], tasks: bool) -> DiskUse | None:
+        assert not tasks
+        return self.readings.pop(0)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_who_uses_the_disk_is_shown_without_a_key(size: tuple[int, int]) -> None:
+    reader, now = FakeReader(None, HOG), count(10, 3)
     app = make_picker(PickerCalls())
-    app.targets._backend = replace(app.targets._backend, busiest=BusiestProcess(rates))
-    async with app.run_test(size=(160, 45)) as pilot:
+    app.targets._backend = replace(
+        app.targets._backend, use=OccasionalUse(reader, lambda: float(next(now) // 4), lambda: 0.0)
+    )
+    async with app.run_test(size=size) as pilot:
         await open_picker(pilot)
-        for _ in range(3):
+        for _ in range(6):
             app.screen._tick()  # type: ignore[attr-defined]
             await finish_workers(app)
         await settle(pilot)
-        assert "postgres (812), 50.0 MiB/s on all disks" in render_pictures(app)[".txt"]
-    assert len(requests) == 1, "again only after some seconds"
+        assert not reader.readings
+        assert "fio (812, bob) 100 % of its bytes" in " ".join(screen_text(app).split())
+        assert "does all of its bytes" in app.screen.copied_text()  # type: ignore[attr-defined]
+
+
+def test_users_of_a_disk_are_named_only_where_they_are_known() -> None:
+    target = HomeAnswer().target(["sda"], fakes.DEVICES)
+    assert users_text(target, None) == users_text(target, replace(HOG, disks={})) == ""
+    nobody = replace(HOG, users=())
+    assert users_text(target, nobody) == "no process that can be seen"
+    assert "root sees" in users_text(target, replace(nobody, as_root=False))
+    idle = HomeAnswer().target(["nvme0n1"], fakes.DEVICES)
+    assert users_text(idle, HOG) == ""
+
+
+def test_a_reading_over_a_time_in_which_nobody_looked_is_dropped() -> None:
+    clock = [100.0]
+    reader = FakeReader(None, HOG, HOG, HOG)
+    use = OccasionalUse(reader, lambda: clock[0], lambda: 0.0)
+    found = []
+    for pause_s in (1.0, 5.0, 60.0, 1.0):
+        assert use.due
+        found.append(use(clock[0], {}))
+        assert not use.due
+        clock[0] += pause_s
+    assert found == [None, HOG, HOG, None]
 
 
 async def test_the_palette_has_what_the_home_screen_can_do_and_no_more() -> None:

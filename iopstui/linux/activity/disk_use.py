@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import pwd
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from iopstui.linux.counters.cgroup import parse_memberships
 from iopstui.linux.counters.io_limits import ReachedLimits
@@ -248,3 +248,42 @@ def group_of(pid: int, roots: Roots) -> str:
         if name.whole and not membership.outside:
             return printable(name.text)
     return ""
+
+
+INTERVAL_S, FIRST_S, LATE_S = 5.0, 1.0, 5.0
+"""``LATE_S`` seconds after it is due, a reading would cover time in which nobody looked."""
+MAX_CPU_SHARE = 0.0005
+"""A reading that takes 10 ms is made every 20 s."""
+
+
+class OccasionalUse:
+    """Reads who uses the disks from time to time: rarely where it is expensive, as on machines with
+    thousands of processes. To be used by one thread."""
+
+    def __init__(
+        self,
+        reader: DiskUseReader | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        cost: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._reader = reader or DiskUseReader()
+        self._clock, self._cost = clock, cost
+        self._due_at = self._late_at = 0.0
+
+    @property
+    def due(self) -> bool:
+        """Whether it may be read again."""
+        return self._clock() >= self._due_at
+
+    def __call__(self, t: float, devices: Mapping[str, BlockDevice]) -> DiskUse | None:
+        """The use since the last reading; ``None`` if there was none of late. ``t`` is the time of
+        the screen that shows it."""
+        began, before = self._clock(), self._cost()
+        use = self._reader.read(t, devices, tasks=False)
+        if use is None or began >= self._late_at:
+            use, pause_s = None, FIRST_S
+        else:
+            pause_s = max(INTERVAL_S, (self._cost() - before) / MAX_CPU_SHARE)
+        self._due_at = self._clock() + pause_s
+        self._late_at = self._due_at + LATE_S
+        return use

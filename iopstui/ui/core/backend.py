@@ -14,7 +14,7 @@ from iopstui.ui.draw.theme import AUTO
 
 if TYPE_CHECKING:
     from iopstui.events import Event
-    from iopstui.linux.process.process_io import BusiestProcess
+    from iopstui.linux.activity.disk_use import OccasionalUse
     from iopstui.model.block.target import Target
     from iopstui.model.experiment.plan import Plan
     from iopstui.model.experiment.ramp import RampRange
@@ -91,8 +91,8 @@ class Backend:
     chosen devices (none: a scratch file in the current directory) and may raise ``IopstuiError``.
     ``loads`` returns the disks' rates, for the home screen. ``play`` notes which recording to play
     next; ``None`` if none can be played. ``recent`` returns the newest recordings. ``volume`` is
-    the bought volume (--volume). ``busiest`` finds the process with the most I/O. ``on_home``:
-    Esc leaves this application, calling it, for the home screen from which it was opened."""
+    the bought volume (--volume). ``use`` reads who uses the disks. ``on_home``: Esc leaves this
+    application, calling it, for the home screen from which it was opened."""
 
     make_controller: MakeController
     discover: Discover
@@ -104,7 +104,7 @@ class Backend:
     play: Play | None = None
     recent: Recent | None = None
     volume: PromisedFigures | None = None
-    busiest: BusiestProcess | None = None
+    use: OccasionalUse | None = None
     on_home: Callable[[], None] | None = None
 
 

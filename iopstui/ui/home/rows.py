@@ -12,11 +12,18 @@ from rich.style import Style
 from textual import events
 
 from iopstui import format as f
-from iopstui.linux.process.process_io import ProcessRates
 from iopstui.model.answer.answer import GOOD, UNKNOWN, Answer
 from iopstui.model.answer.judge import WINDOW, Seen, judge
+from iopstui.model.answer.use import DiskUse
+from iopstui.model.answer.who import combined_shares
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.target import DEVICE, DeviceLinks, TargetPath, combine_targets
+from iopstui.model.block.target import (
+    DEVICE,
+    DeviceLinks,
+    Target,
+    TargetPath,
+    combine_targets,
+)
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.figures.figure import Figure
 from iopstui.model.findings.evidence import ENOUGH_SECONDS
@@ -33,6 +40,8 @@ from iopstui.ui.draw.style import BOLD, DIM, P50, P99, Charset, load_style
 PROGRAM_NAME = "iopstui"
 MAX_USES = 4
 UNMOUNTED = "not mounted"
+MAX_USERS, LEAST_SHARE = 2, 0.01
+"""How many users of a disk are named, and the share of its bytes that each has at least."""
 MEAN_SECONDS = 60
 """How far back the column of the last minute goes."""
 BARS, PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
@@ -231,8 +240,10 @@ def mount_text(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
     return f.MISSING if usage == UNMOUNTED or not usage else usage
 
 
-def detail_rows(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> list[tuple[str, str]]:
-    """(label, text) for the selected disk."""
+def detail_rows(
+    device: BlockDevice, devices: Mapping[str, BlockDevice], users: str = ""
+) -> list[tuple[str, str]]:
+    """(label, text) for the selected disk; ``users`` are those of ``users_text``."""
     usage = use_above(device, devices)
     jobs = (
         "only those that read"
@@ -241,6 +252,7 @@ def detail_rows(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> list
     )
     kinds = ", ".join(filter(None, (_kind(device), f.size(device.size), _queue(device))))
     rows = [
+        ("Used by", users),
         ("Model", device.model or device.backing_file or ""), ("Type", kinds),
         ("In use", usage.removeprefix("carries ")),
         ("Jobs", jobs),
@@ -248,12 +260,24 @@ def detail_rows(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> list
     return [(label, text) for label, text in rows if text]
 
 
-def busiest_process_text(process: ProcessRates | None) -> str:
-    """The process with the most I/O, for people; "" if none had any."""
-    if process is None:
+def users_text(target: Target, use: DiskUse | None) -> str:
+    """Who did how much of a disk's bytes in the last reading: the first two; "" if unknown. The
+    bytes of partitions and of devices that are made of others are not counted then."""
+    disk = target.device or ""
+    if use is None or disk not in use.disks:
         return ""
-    mib = f.mib(process.read_s + process.write_s)
-    return f"{process.comm} ({process.pid}), {mib} MiB/s on all disks"
+    users = {user.pid: user for user in use.users}
+    found = [one for one in combined_shares({disk: target.tree}, use) if one.share >= LEAST_SHARE]
+    texts = []
+    for one in found[:MAX_USERS]:
+        user = users.get(one.pid or 0)
+        owner = f", {user.user}" if user is not None and user.user else ""
+        name = f"{user.comm} ({user.pid}{owner})" if user is not None else one.name
+        texts.append(f"{name} {100 * min(1.0, one.share):.0f} % of its bytes")
+    if not texts and any(use.disks[disk][:2]):
+        hidden = "" if use.as_root else " (root sees all processes)"
+        return f"no process that can be seen{hidden}"
+    return ", ".join(texts)
 
 
 def _queue(device: BlockDevice) -> str:
@@ -265,11 +289,19 @@ def _queue(device: BlockDevice) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def summary_line(device: BlockDevice, devices: Mapping[str, BlockDevice], width: int) -> str:
-    """Facts missing from the table, as many as fit into one line of a low terminal."""
+def summary_line(
+    device: BlockDevice, devices: Mapping[str, BlockDevice], width: int, users: str = ""
+) -> str:
+    """Facts missing from the table, as many as fit into one line of a low terminal: first who uses
+    the disk."""
     in_use = _is_in_use(device, devices)
-    line = f"{device.name}: {'in use, only jobs that read' if in_use else UNMOUNTED}"
-    for part in (device.model or device.backing_file or _kind(device), *_queue(device).split(", ")):
+    facts = "in use, only jobs that read" if in_use else UNMOUNTED
+    line = f"{device.name}: {users or facts}"
+    for part in (
+        facts if users else "",
+        device.model or device.backing_file or _kind(device),
+        *_queue(device).split(", "),
+    ):
         if part and len(line) + 3 + len(part) <= width:
             line += f" · {part}"
     return line
@@ -422,6 +454,14 @@ class HomeAnswer:
 
     def __init__(self) -> None:
         self._frames: deque[Frame] = deque(maxlen=WINDOW)
+        self.places: Mapping[str, TargetPath] = {}
+        """What is below each device, once it was looked for."""
+
+    def target(self, names: Sequence[str], devices: Mapping[str, BlockDevice]) -> Target:
+        """These disks, to be looked at."""
+        return combine_targets(
+            [self.places.get(name) or _place(devices[name], devices) for name in names]
+        )
 
     @property
     def is_short(self) -> bool:
@@ -429,9 +469,11 @@ class HomeAnswer:
         return len(self._frames) < ENOUGH_SECONDS
 
     def feed(
-        self, t: float, rates: Mapping[str, DiskRates], devices: Mapping[str, BlockDevice]
-    ) -> Answer | None:
-        """The answer for the last seconds, up to ``t``; ``None`` if there is no disk."""
+        self, t: float, rates: Mapping[str, DiskRates], devices: Mapping[str, BlockDevice],
+        use: DiskUse | None = None,
+    ) -> Answer | None:  # fmt: skip
+        """The answer for the last seconds, up to ``t``; ``None`` if there is no disk. ``use`` is
+        the last reading of who uses the disks."""
         disks = {name: row for name, row in rates.items() if _is_disk(devices.get(name))}
         seconds = max((row.seconds for row in disks.values()), default=1.0)
         self._frames.append(
@@ -447,9 +489,14 @@ class HomeAnswer:
         if not active:
             looked = f.counted(len(disks), "disk is idle", "disks are idle")
             return Answer("", "quiet", GOOD, f"{looked}: nothing is in flight")
-        places = [_place(devices[name], devices) for name in active]
-        seen = Seen(combine_targets(places), list(self._frames), devices)
-        return judge(seen)[0][1]
+        return self.about(active, devices, use)
+
+    def about(
+        self, names: Sequence[str], devices: Mapping[str, BlockDevice], use: DiskUse | None
+    ) -> Answer:
+        """The answer on these disks."""
+        target = self.target(names, devices)
+        return judge(Seen(target, list(self._frames), devices, use=use))[0][1]
 
     def _rates_of(self, name: str) -> list[DiskRates]:
         return [frame.disks[name] for frame in self._frames if name in frame.disks]
@@ -463,7 +510,22 @@ def _does_io(rates: DiskRates) -> bool:
     return bool(rates.ios_s or rates.in_flight)
 
 
+def find_places(devices: Mapping[str, BlockDevice]) -> dict[str, TargetPath]:
+    """Each device as a target to look at, with all devices below it. It looks for the files of loop
+    devices, which may hang."""
+    from iopstui.linux.devices.target import device_links, device_tree
+    from iopstui.linux.kernel_files import Roots
+
+    roots, places = Roots(), {}
+    for name, device in devices.items():
+        tree = device_tree(name, devices, roots)
+        links = device_links(tree, devices, roots)
+        places[name] = TargetPath(DEVICE, device.path, name, tree, links=links)
+    return places
+
+
 def _place(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> TargetPath:
+    """The same from sysfs alone."""
     below = tuple(
         devices[name].disk or name for name in device.slaves if name in devices
     )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.style import Style
 from rich.table import Table
@@ -24,7 +24,9 @@ from iopstui import format as f
 from iopstui.discovery import feature_modules
 from iopstui.errors import UsageError
 from iopstui.model.answer.answer import GOOD, Answer
+from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import TargetPath
 from iopstui.recording.recent import RecentRecording
 from iopstui.text import printable
 from iopstui.ui.core.backend import Backend
@@ -44,7 +46,7 @@ SETTLE_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
 CHART_INTERVAL_S = 2
 """Seconds between two paints of the charts; a column shows two seconds."""
 SORT_INTERVAL_S = 5
-"""Seconds between two sorts by who needs attention."""
+"""Seconds between two sorts by who needs attention, until a key is pressed."""
 ROOMY_HEIGHT = 30
 FRAME_COLUMNS = 4
 """Columns of a box and its scroll bar."""
@@ -103,6 +105,10 @@ OPEN_ROW = "(open)"
 has a row of its own, too."""
 
 
+if TYPE_CHECKING:
+    from iopstui.ui.home.beside import DiskNow
+
+
 @dataclass(frozen=True, slots=True)
 class HomeChoice:
     """What was chosen: devices in the order in which they were marked (none: a scratch file), and
@@ -116,8 +122,8 @@ class HomeChoice:
 @dataclass(frozen=True, slots=True)
 class OpenSession:
     """The session whose dashboard is below the home screen: its paths, its name, the device of its
-    row, and functions that return what runs in it now, in a word and in a sentence, and its
-    answer."""
+    row, and functions that return what runs in it now, in a word and in a sentence, its answer, and
+    whether that would have to end before another disk is opened."""
 
     paths: tuple[str, ...]
     name: str
@@ -125,6 +131,7 @@ class OpenSession:
     running: Callable[[], str]
     describe: Callable[[], str]
     answer: Callable[[], Answer | None]
+    is_busy: Callable[[], bool]
 
 
 class DevicesChanged(Message):
@@ -158,8 +165,9 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     )
 
     _show_partitions = False
-    _message = _busiest_process_text = _open_text = ""
-    _rescan_pending = _reading_processes = False
+    _message = _open_text = _alarming = ""
+    _rescan_pending = _reading_use = _was_used = False
+    _use: DiskUse | None = None
     _ticks = 0
 
     def __init__(
@@ -256,6 +264,14 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             # there are no events here (a container without netlink): look from time to time
             self.set_interval(RESCAN_S, self.action_rescan)
 
+    def on_key(self, event: events.Key) -> None:
+        """From now on the rows stay where they are: the cursor is on its way to one of them."""
+        self._was_used = True
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """As for a key."""
+        self._was_used = True
+
     def on_unmount(self) -> None:
         """Stop listening once a device is chosen."""
         if self._watch is not None:
@@ -332,15 +348,19 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         except OSError as error:
             self._show_from_thread(self._show_error, f"Cannot read the devices: {error}.")
             return
-        self._show_from_thread(self._set_devices, devices)
+        places = rows.find_places(devices) if devices != self._devices else {}
+        self._show_from_thread(partial(self._set_devices, places=places), devices)
 
     def _show_error(self, message: str) -> None:
         self._show_status(message, ERROR)
 
-    def _set_devices(self, devices: Mapping[str, BlockDevice]) -> None:
+    def _set_devices(
+        self, devices: Mapping[str, BlockDevice], places: Mapping[str, TargetPath]
+    ) -> None:  # fmt: skip
         previous, self._devices = self._devices, devices
         if previous == devices:
             return
+        self._answer.places = places
         paths = {device.path for device in devices.values()}
         self._marked = [path for path in self._marked if path in paths]
         self._texts = {device.name: (rows.model_text(device), rows.mount_text(device, devices))
@@ -370,12 +390,10 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if self._table.order:
             disks = self._table.in_order(disks)
         else:
-            answer = self._last_answer
-            alarming = answer.disk if answer is not None and answer.state != GOOD else ""
             disks = sorted(
                 disks,
                 key=lambda disk: (
-                    all(row.name != alarming for row in trees[disk]),
+                    all(row.name != self._alarming for row in trees[disk]),
                     # many systems have dozens of idle ones
                     disk.device is not None and disk.device.kind == "loop",
                 ),
@@ -391,6 +409,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         return activity.sparkline(min(width, rows.MEAN_SECONDS), bars)
 
     def on_list_table_sorted(self) -> None:
+        self._sort_anew()
         self._show_order()
         self._fill_table()
 
@@ -432,14 +451,15 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             return
         rates, now_s = self._backend.loads(), monotonic() - BEGAN_S
         self._ticks += 1
-        busiest = self._backend.busiest
-        if busiest is not None and busiest.due and not self._reading_processes:
-            self._reading_processes = True
-            self.run_worker(self._read_processes, thread=True, group="processes")
+        reader = self._backend.use
+        if reader is not None and reader.due and not self._reading_use and self._devices:
+            self._reading_use = True
+            self.run_worker(partial(self._read_use, now_s, dict(self._devices)), thread=True,
+                            group="use")  # fmt: skip
         for name in self._devices or ():
             activity = self._activity.setdefault(name, Activity())
             activity.add(rates.get(name), now_s)
-        self._last_answer = self._answer.feed(now_s, rates, self._devices or {})
+        self._last_answer = self._answer.feed(now_s, rates, self._devices or {}, self._use)
         if self._opened is not None and self._answer.is_short:
             # the session has measured for longer
             self._last_answer = self._opened.answer() or self._last_answer
@@ -467,33 +487,36 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
                 text.append(piece, style)
             self.query_one("#home-answer", Static).update(text, layout=False)
 
-    def _read_processes(self) -> None:
-        """Read the processes in a thread: some machines have thousands."""
-        process = self._backend.busiest() if self._backend.busiest is not None else None
-        self._show_from_thread(self._show_busiest, rows.busiest_process_text(process))
+    def _read_use(self, now_s: float, devices: Mapping[str, BlockDevice]) -> None:
+        """Read who uses the disks in a thread: some machines have thousands of processes."""
+        use = self._backend.use(now_s, devices) if self._backend.use is not None else None
+        self._show_from_thread(self._show_use, use)
 
-    def _show_busiest(self, text: str) -> None:
-        self._reading_processes = False
-        if text != self._busiest_process_text:
-            self._busiest_process_text = text
-            self._explain()
+    def _show_use(self, use: DiskUse | None) -> None:
+        self._reading_use = False
+        self._use = use
+        self._explain()
 
     def _show_loads(self) -> None:
         if self._ticks % CHART_INTERVAL_S == 1:
             self._paint_charts()
         table = self._table
-        if self._ticks == 1 and self._opened is None and table.cursor_row == 0:
+        if self._ticks == 1 and self._opened is None and not self._was_used:
             means = [row.mean for row in table.items]
             table.move_cursor(row=means.index(max(means)) if means else 0)
-        if self._ticks % SORT_INTERVAL_S == 0 and not table.order:
-            order = [row.key for row in self._visible_rows()]
-            if order != [row.key for row in table.items if row.device is not None]:
-                self._fill_table()
-                return
+        if self._ticks % SORT_INTERVAL_S == 0 and not self._was_used and self._sort_anew():
+            self._fill_table()
+            return
         opened = self._opened if self._is_open_row else None
         if opened is not None and opened.describe() != self._open_text:
             self._explain()
         table.show(table.items)
+
+    def _sort_anew(self) -> bool:
+        """Put the disk first that the answer warns of now. Returns True if this is a change."""
+        before, answer = self._alarming, self._last_answer
+        self._alarming = answer.disk if answer is not None and answer.state != GOOD else ""
+        return before != self._alarming and not self._table.order
 
     def _paint_charts(self) -> None:
         device = self._selected()
@@ -544,17 +567,17 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         device = self._selected()
         box = self.query_one("#home-about")
         box.border_title = Text(printable(device.name) if device is not None else "Disk")
-        about = rows.detail_rows(device, self._devices or {}) if device is not None else []
+        devices = self._devices or {}
+        users = rows.users_text(self._answer.target([device.name], devices), self._use) if (
+            device is not None) else ""  # fmt: skip
+        about = rows.detail_rows(device, devices, users) if device is not None else []
         if self._opened is not None and self._is_open_row:
             self._open_text = self._opened.describe()
             box.border_title = Text(printable(self._opened.name))
             about = [("Now", self._open_text), ("Enter", "returns to it")]
-        about += (
-            [("Busiest process", self._busiest_process_text)] if self._busiest_process_text else []
-        )
         self.query_one("#home-facts", Static).update(self._facts_table(about), layout=False)
         width = self.app.size.width - 2
-        line = rows.summary_line(device, self._devices or {}, width) if device is not None else ""
+        line = rows.summary_line(device, devices, width, users) if device else ""
         if self._opened is not None and self._is_open_row:
             line = f"{self._open_text}. Enter returns to it."
         text = Text(self._charset.text(printable(line)), style=DIM)
@@ -640,7 +663,40 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if name in DISK_ACTIONS and not paths:
             self._show_status(NO_MATCH if self._devices else NO_DISK)
             return
+        if name == WATCH and len(paths) == 1 and self._looks_beside(paths[0]):
+            return
         self.dismiss(HomeChoice(paths if name in DISK_ACTIONS else (), name))
+
+    def _looks_beside(self, path: str) -> bool:
+        """While a job runs: return to it if it uses this device, else show a page of the device.
+        False if no job runs."""
+        opened = self._opened
+        device = next((d for d in (self._devices or {}).values() if d.path == path), None)
+        if opened is None or device is None or not opened.is_busy():
+            return False
+        if path in opened.paths or device.name == opened.device:
+            self.dismiss(HomeChoice(opened.paths, WATCH, True))
+            return True
+        from iopstui.ui.home.beside import BesideScreen
+
+        def closed(opens: bool | None) -> None:
+            if opens:
+                self.dismiss(HomeChoice((path,)))
+
+        job = f"{opened.name}: {opened.running()}"
+        page = BesideScreen(device.name, job, self._charset, partial(self._disk_now, device))
+        self.app.push_screen(page, closed)
+        return True
+
+    def _disk_now(self, device: BlockDevice) -> DiskNow:
+        from iopstui.ui.home.beside import DiskNow
+
+        devices = self._devices or {}
+        answer = None if self._answer.is_short or device.name not in devices else (
+            self._answer.about([device.name], devices, self._use)
+        )  # fmt: skip
+        target = self._answer.target([device.name], devices)
+        return DiskNow(target, answer, self._activity.get(device.name), self._use)
 
     def _ask_for_directory(self) -> None:
         """Ask where the scratch file goes; offered is a directory on the selected disk."""

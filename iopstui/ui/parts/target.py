@@ -79,7 +79,7 @@ class TargetKeys(Part):
         name = printable(target.name if target.kind == DEVICE else target.path)
         return OpenSession(
             paths, name, device, lambda: running_text(state), lambda: activity_text(state),
-            lambda: None if self.port.is_replay else state.answer,
+            lambda: None if self.port.is_replay else state.answer, lambda: self.is_busy,
         )  # fmt: skip
 
     def _open_over_home(self, name: str) -> None:

@@ -1,0 +1,149 @@
+"""The page of another disk, over the home screen: opened while a job runs elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.widgets import Static
+
+from iopstui import format as f
+from iopstui.model.answer.answer import GOOD, SIGNS, Answer
+from iopstui.model.answer.use import DiskUse
+from iopstui.model.block.target import Target
+from iopstui.model.figures.disk import DiskRates
+from iopstui.tables import Column
+from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Modal
+from iopstui.ui.dashboard.panels import who_panel
+from iopstui.ui.draw.rows import ANSWER_STYLES, Row, listing, rows_text, rule
+from iopstui.ui.draw.style import BOLD, DIM, Charset
+from iopstui.ui.home.rows import MIN_HEIGHT, Activity, DiskCharts
+
+REFRESH_S, WHO_ROWS, WHO_ROWS_LOW = 1.0, 7, 5
+READING = "Measuring ..."
+NOT_YET = "Who uses it is being read ..."
+
+
+@dataclass(frozen=True, slots=True)
+class DiskNow:
+    """What is known of a disk now. ``use`` is the last reading of who uses the disks, if any."""
+
+    target: Target
+    answer: Answer | None
+    activity: Activity | None
+    use: DiskUse | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    name: str
+    ios_s: float | None
+    bytes_s: float | None
+    await_ms: float | None
+
+
+COLUMNS = (
+    Column("name", "", 8, left=True),
+    Column("ios_s", "IOPS", 10, f.number),
+    Column("bytes_s", "MiB/s", 10, f.mib),
+    Column("await_ms", "await", 10, f.dense_ms),
+)
+
+
+class BesideScreen(Modal[bool]):
+    """A disk's answer, figures, users and charts. Nothing here is of the job ``job``, which goes on
+    elsewhere. Returns True if the disk is to be opened, which ends the job."""
+
+    BINDINGS = [  # noqa: RUF012 (Textual's own form)
+        Binding("enter", "open", "Open", show=False), *LIST_KEYS,
+    ]  # fmt: skip
+    size_class = "wide"
+    about = (
+        "A disk, while a job runs on another one: its answer, the figures of the last second, and "
+        "who uses it. The job goes on. Enter opens the disk; as this ends the job, it asks first."
+    )
+
+    def __init__(self, name: str, job: str, charset: Charset, read: Callable[[], DiskNow]) -> None:
+        super().__init__(
+            f"{name} (meanwhile on {job})", charset,
+            (("Enter", "Open (asks: it ends the job)", "screen.open"), CLOSE_HINT),
+        )  # fmt: skip
+        self._disk, self._read = name, read
+        self._charts = DiskCharts(charset)
+        self._shown: Text | None = None
+
+    def content(self) -> ComposeResult:
+        yield Static(id="beside-text")
+        yield self._charts
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self._show)
+        self.set_interval(REFRESH_S, self._show)
+
+    def _show(self) -> None:
+        if self.is_leaving:
+            return
+        width, now = self.box.content_region.width, self._read()
+        text = self._text(now, width)
+        if text != self._shown:
+            self._shown = text
+            self.query_one("#beside-text", Static).update(text)
+        rows = len(text.wrap(self.app.console, max(1, width)))
+        self._charts.display = self.box.content_region.height - 1 - rows >= MIN_HEIGHT
+        if self._charts.display and now.activity is not None:
+            self._charts.paint(self._disk, now.activity.history, now.activity.rates)
+
+    def _text(self, now: DiskNow, width: int) -> Text:
+        text = Text()
+        answer = now.answer
+        if answer is not None:
+            text.append(f"{self.charset.text(SIGNS[answer.state])} ", ANSWER_STYLES[answer.state])
+            words = self.clean(answer.text)
+            text.append(words, "" if answer.state == GOOD else BOLD)
+            text.append(self.charset.text(" · ") + self.clean(answer.who) if answer.who else "")
+        rates = now.activity.rates if now.activity is not None else None
+        text.append("\n\n" if answer is not None else "")
+        lines = self._figures(rates, width) if rates is not None else []
+        text.append_text(_as_text(lines)) if lines else text.append(READING, DIM)
+        text.append("\n\n")
+        height = WHO_ROWS if self.app.size.height >= 30 else WHO_ROWS_LOW
+        if now.use is None:
+            text.append(self.clean(NOT_YET), DIM)
+        else:
+            who = who_panel.rows(
+                now.use, now.target, width, height, self.charset, "", is_live=False
+            )  # fmt: skip
+            text.append_text(_as_text([row for row in who if rows_text([row])]))
+        return text
+
+    def _figures(self, rates: DiskRates, width: int) -> list[Row]:
+        title = "The last second (/proc/diskstats)"
+        busy = f"{f.percent(rates.util)} % busy, {f.number(rates.aqu_sz)} in flight"
+        head = rule(width, self.charset, (title, BOLD), right=[(busy, DIM)])
+        sides = (
+            _Side("reads", rates.r_s, rates.r_bytes_s, rates.r_await),
+            _Side("writes", rates.w_s, rates.w_bytes_s, rates.w_await),
+        )
+        return [head, *listing(COLUMNS, sides, width, self.charset, 2)]
+
+    def copied_text(self) -> str:
+        """All that is written here."""
+        return self._shown.plain if self._shown is not None else ""
+
+    def action_leave(self) -> None:
+        self.dismiss(False)
+
+    def action_open(self) -> None:
+        self.dismiss(True)
+
+
+def _as_text(rows: list[Row]) -> Text:
+    text = Text(no_wrap=True)
+    for number, row in enumerate(rows):
+        text.append("\n" if number else "")
+        for piece, style in row:
+            text.append(piece, style or "")
+    return text
