@@ -176,3 +176,27 @@ async def test_zoomed_it_takes_the_rows_that_the_device_leaves() -> None:
         await pilot.press("3", "3")
         await settle(pilot)
         assert shows(app, "hog-12") and shows(app, "Device (iostat)")
+
+
+async def test_on_a_small_terminal_the_tab_and_the_key_lead_to_who_it_is() -> None:
+    app = make(fakes.FakeController(disk_use=USE))
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.fake.tick(2)  # type: ignore[attr-defined]
+        await settle(pilot)
+        assert shows(app, "3 Who, numbers") and shows(app, "u Who")
+        await pilot.press("u")
+        await settle(pilot)
+        assert shows(app, "nvme0n1: fio --name=hog (965) does 64 % of its bytes (in 1 s)")
+        await pilot.press("escape")
+        await settle(pilot)
+        await pilot.click(offset=(35, 4))  # its last word: as wide as it is drawn
+        await settle(pilot)
+        assert shows(app, "[ 3 Who, numbers ]") and shows(app, "Who uses nvme0n1")
+        await pilot.press("escape")
+        await running(app, pilot)
+        assert shows(app, "3 Numbers") and not shows(app, "3 Who")
+
+
+def test_only_who_does_half_of_it_is_named_in_a_sentence() -> None:
+    assert who_panel.sentence(None, TARGET) == ""
+    assert who_panel.sentence(replace(USE, users=(BACKUP,)), TARGET) == ""

@@ -23,7 +23,7 @@ from iopstui.ui.core.preferences import DOT_SECONDS, PANELS, ZOOMED, SavedLayout
 from iopstui.ui.dashboard import bars, finding_line, mouse, overlay
 from iopstui.ui.dashboard.heat_maps import ChosenCell, HeatMaps
 from iopstui.ui.dashboard.overlay import MoreCharts, Overlay
-from iopstui.ui.dashboard.panels import kernel_panel, registry
+from iopstui.ui.dashboard.panels import kernel_panel, registry, who_panel
 from iopstui.ui.draw import layout
 from iopstui.ui.draw.canvas import CanvasScreen, Lines
 from iopstui.ui.draw.charts import plotting
@@ -40,6 +40,7 @@ MIN_SPAN_S = 2.0
 TOOLTIP_S = 10.0
 """How long the values under a resting mouse are shown: the mouse may just have been left there."""
 HOME_TRAIL = "home › "
+NUMBERS_TITLE, WHO_TITLE = TABS[2], f"who, {TABS[2]}"
 JOB_WIDTH = 90
 """Columns of the job if it is in one line with the device."""
 
@@ -614,7 +615,7 @@ class Dashboard(CanvasScreen):
         if plan.tabbed:
             width = plan.summary.width
             panels["summary"].show([bars.summary_line(state, target, width, charset)])
-            panels["tabs"].show([bars.tabs_line(self.tabs, self.tab, width, charset)])
+            panels["tabs"].show([bars.tabs_line(self.tab_titles, self.tab, width, charset)])
         data = self._panel_data()
         for panel in self.panes:
             if not panels[panel.name].shown:
@@ -739,6 +740,19 @@ class Dashboard(CanvasScreen):
         if t != before and self._plan is not None and self.is_current:
             self._paint_charts()
 
+    @property
+    def tab_titles(self) -> Sequence[str]:
+        """The titles of the tabs; that of the numbers says so where it shows who uses the disk."""
+        if not self._users_placed:
+            return self.tabs
+        return [WHO_TITLE if title == NUMBERS_TITLE else title for title in self.tabs]
+
+    @property
+    def users_sentence(self) -> str:
+        """Who uses the target most; "" while a job's figures are shown, or if nobody is known."""
+        data = self._panel_data()
+        return who_panel.sentence(data.users, data.target, data.seconds_of_use)
+
     def index_of(self, name: str) -> int:
         region = "fio" if name == "kernel" else name
         if region in self.regions:
@@ -809,7 +823,7 @@ class Dashboard(CanvasScreen):
             if key is not None:
                 self.post_message(KeyClicked(key))
         elif mouse.inside(plan.tabs, x, y):
-            tab = mouse.tab_at(self.tabs, x)
+            tab = mouse.tab_at(self.tab_titles, x)
             if tab is not None and not self.show_tab(tab):
                 self.show_fullscreen(tab)
         elif mouse.inside(plan.strip, x, y):

@@ -72,7 +72,7 @@ class BesideScreen(Modal[bool]):
             (("Enter", "Open (asks: it ends the job)", "screen.open"), CLOSE_HINT),
         )  # fmt: skip
         self._disk, self._read = name, read
-        self._charts = DiskCharts(charset)
+        self._charts = DiskCharts(charset, named=False)
         self._shown: Text | None = None
 
     def content(self) -> ComposeResult:

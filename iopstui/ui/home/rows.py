@@ -395,9 +395,11 @@ def chart_values(rates: DiskRates | None) -> dict[str, float | None]:
 
 
 class DiskCharts(Canvas):
-    """The charts of IOPS and mean latency of one disk, side by side."""
+    """The charts of IOPS and mean latency of one disk, side by side. ``named``: their titles have
+    its name."""
 
-    def __init__(self, charset: Charset) -> None:
+    def __init__(self, charset: Charset, named: bool = True) -> None:
+        self._named = named
         self._iops = _chart("home-iops", "IOPS", ("reads", READS), ("writes", WRITES), charset)
         self._await = _chart(
             "home-await", "Await (means)", (R_AWAIT, R_AWAIT), (W_AWAIT, W_AWAIT), charset
@@ -425,7 +427,8 @@ class DiskCharts(Canvas):
             self._name = name
             for chart, title in ((self._iops, "IOPS"), (self._await, "Await")):
                 chart.forget()
-                chart.spec = replace(chart.spec, title=f"{title} of {printable(name)}")
+                more = f" of {printable(name)}" if self._named else ""
+                chart.spec = replace(chart.spec, title=title + more)
         self._window.follow(history.end or 0.0, self._iops.columns, 2.0)
         iops, awaits = ["", ""], ["", ""]
         if rates is not None:

@@ -224,7 +224,8 @@ class ViewKeys(Part):
         page = LiveRows(
             "Processes",
             lambda width: processes_view.rows(
-                port.shown_state, source, width, charset, self.frozen, page.order, page.filter_text
+                port.shown_state, source, width, charset, self.frozen, page.order,
+                page.filter_text, port.open_dashboard.users_sentence,
             ),
             charset, key.USERS, lambda: processes_view.orders(port.shown_state, source), True,
         )  # fmt: skip

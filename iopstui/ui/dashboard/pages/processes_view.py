@@ -11,7 +11,7 @@ from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.tables import DOWN, UP, Column, sortable
 from iopstui.ui.dashboard.pages.probe_view import process_column, task_columns, task_rows
 from iopstui.ui.draw.rows import Row, has_words, list_title, listing, message, no_match, wrap
-from iopstui.ui.draw.style import DEVICE, Charset
+from iopstui.ui.draw.style import BOLD, DEVICE, Charset
 from iopstui.ui.state.live import LiveState
 
 MAX_ROWS = 30
@@ -70,13 +70,15 @@ def rows(
     frozen: bool = False,
     order: str = "",
     words: str = "",
+    users: str = "",
 ) -> list[Row]:
     """Rows by disk if the probe counts processes, else over all disks (``source`` is ``None`` for a
     recording, which has no such figures). ``frozen``: ``state`` is that of an earlier second.
     ``order``: one of ``orders``, "": the busiest first. ``words``: only processes that have all of
-    these in their name, number or command line."""
+    these in their name, number or command line. ``users``: who uses the target most."""
     words = words.strip()
-    page = [] if words else _pressure(state, width, charset)
+    page = [] if words else [*(wrap(width, charset, users, BOLD) if users else ()),
+                             *_pressure(state, width, charset)]  # fmt: skip
     probe = _process_probe(state)
     if probe is not None and source is None:
         return [*page, *task_rows(state, probe, width, charset, order, words)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from iopstui import format as f
 from iopstui.model.answer.use import DiskUse, DiskUser
-from iopstui.model.answer.who import Share, combined_shares, request_latency
+from iopstui.model.answer.who import Share, combined_shares, request_latency, who_text
 from iopstui.model.block.target import Target
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
@@ -75,6 +75,15 @@ def rows(
     head = rule(width, charset, (title(target), BOLD), right=_value(use, shares, now_s))
     foot = message(width, charset, _foot(use, job, is_live))
     return [*pad([head, *body], height - 1, width), foot]
+
+
+def sentence(use: DiskUse | None, target: Target, seconds: Seconds = ()) -> str:
+    """ "vda: fio --name=hog (965) does 64 % of its bytes (in 2 s)"; "" if nobody is known to do
+    half of them."""
+    if use is None:
+        return ""
+    text = who_text(_shares(use, target, seconds), None, target.name)
+    return f"{target.name}: {text} (in {_time(use)})" if text else ""
 
 
 def _shares(use: DiskUse, target: Target, seconds: Seconds) -> tuple[Share, ...]:
