@@ -192,7 +192,6 @@ async def test_on_a_small_terminal_the_tab_and_the_key_lead_to_who_it_is() -> No
         await pilot.click(offset=(35, 4))  # its last word: as wide as it is drawn
         await settle(pilot)
         assert shows(app, "[ 3 Who, numbers ]") and shows(app, "Who uses nvme0n1")
-        await pilot.press("escape")
         await running(app, pilot)
         assert shows(app, "3 Numbers") and not shows(app, "3 Who")
 
