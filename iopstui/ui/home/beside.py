@@ -120,7 +120,7 @@ class BesideScreen(Modal[bool]):
         return text
 
     def _figures(self, rates: DiskRates, width: int) -> list[Row]:
-        title = "The last second (/proc/diskstats)"
+        title = "The last second (– = no such request)"
         busy = f"{f.percent(rates.util)} % busy, {f.number(rates.aqu_sz)} in flight"
         head = rule(width, self.charset, (title, BOLD), right=[(busy, DIM)])
         sides = (
