@@ -417,14 +417,24 @@ def span_of_parts(parts: Sequence[tuple[int, float, int]]) -> Span:
     return Span(round(ms), shortest >= WHOLE_SHARE * ms)
 
 
+MAX_GROUPS = 12
+"""Whose sums are tried."""
+
+
 def whole_ms(jobs: Sequence[JobStatus]) -> int:
     """How long all jobs took (ms): the sum of the spans of the groups, which run one after another
-    (stonewall). If that is longer than fio ran, they ran at the same time (new_group)."""
+    (stonewall). If that is longer than fio ran, some ran at the same time (new_group): then the sum
+    of those that fit the seconds of fio."""
     groups = dict.fromkeys(job.group for job in jobs)
     spans = [span([job for job in jobs if job.group == group]).ms for group in groups]
     # rounded up to a second by fio
-    elapsed_s = max((job.elapsed_s or 0 for job in jobs), default=0)
-    return max(spans) if elapsed_s and sum(spans) > 1000 * elapsed_s else sum(spans)
+    most = 1000 * max((job.elapsed_s or 0 for job in jobs), default=0)
+    if not most or sum(spans) <= most:
+        return sum(spans)
+    sums = {0}
+    for one in spans[:MAX_GROUPS]:
+        sums |= {one + before for before in sums}
+    return min((total for total in sums if most - 1000 < total <= most), default=most)
 
 
 def begins_ms(jobs: Sequence[JobStatus]) -> Iterator[float]:

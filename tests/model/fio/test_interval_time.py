@@ -364,4 +364,6 @@ def test_groups_at_the_same_time_are_not_added_up() -> None:
     assert whole_ms(staged) == 4008
     assert whole_ms([replace(row, elapsed_s=3) for row in staged]) == 2004, "new_group"
     assert whole_ms([replace(row, elapsed_s=None) for row in staged]) == 4008
+    both = [*staged, replace(staged[0], group=7)]
+    assert whole_ms([replace(row, elapsed_s=5) for row in both]) == 4008, "stonewall and new_group"
     assert whole_ms([]) == 0
