@@ -124,6 +124,9 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
      "▲ postgres (812), 2 threads: at least one waits for vdb 41 % of its time, one runs 12 %"),
     (replace(WAITING, percents={EVENT: 60.0}, running=38.0),
      "● postgres (812) runs 38 %, sleeps 60 %; what it waits for cannot be read"),
+    (replace(WAITING, percents={EVENT: 98.4}, running=82.4, threads=3),
+     "● postgres (812), 3 threads: at least one runs 82 %, one sleeps 98 %; what it waits for "
+     "cannot be read"),
     (replace(WAITING, percents={UNKNOWN_WAIT: 99.0}, running=0.0, io_percent=4.0),
      "● postgres (812) is in state D 99 % of its time, for I/O or for something else: which "
      "cannot be seen"),
@@ -209,6 +212,8 @@ def test_why_a_process_waits_much_for_a_quick_disk_is_told(second: DiskRates, re
         assert first.startswith("▲ ") and first.endswith(f", runs 12 %{reason}")
         assert second_line.startswith("● vdb ")
         assert any("at a time (threads, a deeper queue)" in line for line in lines) is bool(reason)
+    slow = [(pairs[0][0], replace(pairs[0][1], disk="vda", verdict=WAITS)), *pairs]
+    assert next(why_lines(Report(slow, WAITS, 5, hidden))).endswith(", runs 12 %")
     behind = replace(WAITING, percents={DISK: 40.0}, ready=50.0)
     lines = list(why_lines(Report(pairs, NOTHING, 5, behind)))
     assert not any("quick, 50.0 µs on average:" in line or "at a time" in line for line in lines)

@@ -196,7 +196,9 @@ class ProcessWaits:
         on_cpus = (self.running or 0.0) + (self.ready or 0.0)
         if self.own_queue and on_cpus >= BUSY_PERCENT > self.for_disk:
             return f"may poll for its I/Os, which wait in {self.own_queue}"
-        if self.for_disk >= MIN_PERCENT or on_cpus >= BUSY_PERCENT or self.kernel:
+        # of several threads, another one may wait meanwhile
+        busy = on_cpus >= BUSY_PERCENT and self.threads == 1
+        if self.for_disk >= MIN_PERCENT or busy or self.kernel:
             return ""
         if RING_PLACE in self.places and not self.in_idle_ring:
             return "sleeps in io_uring, for a disk, a socket or a timer: which cannot be seen"
@@ -314,8 +316,9 @@ def quick_disk(
     waiting = waits.waiting
     disk = waited_disk(waiting, pairs) if waiting is not None else ""
     # another user's files cannot be seen: it waits for the only disk that is used
+    only = all(answer.verdict == NOTHING for _, answer in pairs)
     found = (s for s, answer in pairs if answer.verdict == NOTHING and words.is_quick(s)
-             and (s.disk == disk if disk else s.others_are_idle)
+             and (s.disk == disk if disk else only and s.others_are_idle)
              and not _may_hold_back(s, answer))  # fmt: skip
     s = next(found, None)
     if s is None or waiting is None:

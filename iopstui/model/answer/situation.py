@@ -76,7 +76,8 @@ BUSY_UTIL = 40.0
 BURST_DEPTH = 16.0
 """This many in flight while the disk is busy are short bursts, or it is busy for longer than util
 says: a load in step with the kernel's tick (fio's rate_iops=3000) showed 0.2 % at a mean of 0.5."""
-MIN_IOS_S = 1.0
+MIN_IOS_S = 0.9
+"""One request in a second, which may take a little longer than a second."""
 IN_TURN, MUCH_PRESSURE = 1.5, 20.0
 """With fewer in flight, hardly any waits for another one; more I/O pressure (percent of the time)
 must be explained by a disk or a limit."""
@@ -460,8 +461,8 @@ class Situation:
         stalled one complete later) took very long and somebody waited for them."""
         had = [0, *(rates.in_flight or 0 for rates in self.seconds)]
         stalled = [
-            bool(before and rates.in_flight and not rates.ios and not rates.flushes)
-            for before, rates in zip(had, self.seconds, strict=False)
+            bool(((before and rates.in_flight) or later) and not rates.ios and not rates.flushes)
+            for before, rates, later in zip(had, self.seconds, self._began_before, strict=False)
         ]
         if not any(stalled):
             return stalled
@@ -471,6 +472,17 @@ class Situation:
         if waited_s < SLOW_IN_FLIGHT * len(stalled) or 1e3 * waited_s < slow_ms * ios_s:
             return [False] * len(stalled)
         return stalled
+
+    @property
+    def _began_before(self) -> list[bool]:
+        """Which seconds begin while a request is under way that completes later, as its time tells:
+        device-mapper may count it in flight only when it is sent on (dm-delay)."""
+        found, left_ms = [], 0.0
+        for n in reversed(range(len(self.seconds))):
+            _, ios_s, ms = self._waited[n]
+            left_ms = (ms if ios_s else left_ms) - 1e3 * self.seconds[n].seconds
+            found.append(left_ms >= 0)
+        return found[::-1]
 
     def _share(self, seconds: Sequence[bool]) -> float:
         if not any(seconds):

@@ -276,7 +276,9 @@ def ended(s: Situation) -> Answer | None:
         return None
     # the pressure of those seconds alone: over all seconds, their waits are hardly any
     before = replace(s, frames=s.frames[: len(s.frames) - len(rest)], machine_facts=None)
-    if before.in_flight < IN_USE:
+    rest_s = sum(one.seconds for one in rest)
+    # in so short a time, none of such requests need have completed
+    if before.in_flight < IN_USE or (before.mean_ms or 0.0) >= 1e3 * rest_s:
         return None
     state = "has hardly any I/O" if any(one.ios_s for one in rest) else "is idle: no I/O"
     waited = max(before.queue_share, before.slow_share) > FEW_SECONDS or before.waits_at_times
@@ -284,7 +286,7 @@ def ended(s: Situation) -> Answer | None:
     who = re.sub(r" does .* of its bytes$", " did most of it", words.who(s))
     return Answer(
         s.disk, ENDED, GOOD,
-        f"{s.disk} {state} for {sum(one.seconds for one in rest):.0f} s; before that "
+        f"{s.disk} {state} for {rest_s:.0f} s; before that "
         f"{words.mean(before)}, {units.size(before.bytes_s)}/s, {words.count(before.in_flight)} in "
         "flight",
         UNKNOWN if waited else NOTHING, who.replace(" does ", " did "),

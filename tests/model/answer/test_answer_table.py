@@ -1561,6 +1561,19 @@ def test_several_readings_are_one() -> None:
     assert once is not None and not once.limits, "reached once in three is chance"
 
 
+def test_a_device_that_takes_4_s_for_each_read_is_not_idle_in_between() -> None:
+    """dm-delay shows no request in flight until it sends it on."""
+    read = changed(rates(1, 0, 4090), aqu_sz=4.09, util=100.0)
+    wait = [IDLE] * 3
+    for seconds in ([*wait, read, *wait, read, *wait], [IDLE, read, *wait, read, *wait, read]):
+        answer = first(seconds, use(), 50.0)
+        assert (answer.rule, answer.verdict) == ("slow", WAITS)
+        assert answer.text.startswith("vda answers slowly: 4.09 s on average")
+    assert first([*wait, read, *wait, read, *wait, IDLE, IDLE], use(), 50.0).verdict != NOTHING
+    short = changed(rates(1, 0, 900), aqu_sz=0.9, util=100.0)
+    assert first([*wait, short, *wait, short], use(), 20.0).rule != "slow", "idle in between"
+
+
 def test_a_disk_whose_commands_time_out_is_slow_though_few_of_its_seconds_show_it() -> None:
     # SCSI commands that got no answer for 5 s: 4 in flight, the others take 0.2 ms
     ran = changed(rates(250, 0, 124), util=99.0, in_flight=4)
