@@ -88,7 +88,7 @@ def snapshot(origin: Recipe, cow: Recipe, chunk: int = 128) -> Recipe:
     def make(bench: Bench) -> str:
         below, store = origin(bench), cow(bench)
         load("dm_snapshot")
-        return _map(bench, f"0 {sectors(below)} snapshot {below} {store} N {chunk}")
+        return mapped(bench, f"0 {sectors(below)} snapshot {below} {store} N {chunk}")
 
     return make
 
@@ -101,7 +101,7 @@ def failing(below: Recipe, part: int = 4) -> Recipe:
         load("dm_mod")
         size = sectors(node)
         good = size - size // part
-        return _map(bench, f"0 {good} linear {node} 0\n{good} {size - good} error")
+        return mapped(bench, f"0 {good} linear {node} 0\n{good} {size - good} error")
 
     return make
 
@@ -274,12 +274,13 @@ def flakey(below: Recipe, up_s: int, down_s: int) -> Recipe:
 
 
 def partition(below: Recipe) -> Recipe:
-    """The first half of a disk, as a partition."""
+    """The first half of a disk, as a partition; the rest is another."""
 
     def make(bench: Bench) -> str:
         node = below(bench)
         needs("sfdisk")
-        sh("sh", "-c", f"echo ',{sectors(node) // 2}' | sfdisk -q --no-reread {node}")
+        half = sectors(node) // 2
+        sh("sh", "-c", f"printf ',{half}\\n,\\n' | sfdisk -q --no-reread {node}")
         bench.stack.callback(sh, "sh", "-c", f"dd if=/dev/zero of={node} count=1 conv=fsync; "
                              f"blockdev --rereadpt {node}")  # fmt: skip
         sh("blockdev", "--rereadpt", node)
@@ -390,7 +391,7 @@ def two_paths(below: Recipe) -> Recipe:
         load("dm_round_robin")
         table = f"0 {sectors(node)} multipath 0 0 1 1 round-robin 0 {len(nodes)} 1 {paths}"
         # as multipathd names its devices
-        return _map(bench, table, "mpath-scoreboard")
+        return mapped(bench, table, "mpath-scoreboard")
 
     return make
 
@@ -400,12 +401,12 @@ def _mapped(below: Recipe, table: Callable[[str, int], str], *modules: str) -> R
         node = below(bench)
         for module in ("dm_mod", *modules):
             load(module)
-        return _map(bench, table(node, sectors(node)))
+        return mapped(bench, table(node, sectors(node)))
 
     return make
 
 
-def _map(bench: Bench, table: str, uuid: str = "scoreboard") -> str:
+def mapped(bench: Bench, table: str, uuid: str = "scoreboard") -> str:
     name = "scoreboard"
     sh("dmsetup", "create", name, "--uuid", uuid, "--noudevsync", "--table", table)
     bench.stack.callback(sh, "dmsetup", "remove", "--noudevsync", "--retry", name)

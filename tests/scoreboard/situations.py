@@ -26,6 +26,7 @@ from devices import (
     linear,
     load,
     loop_on,
+    mapped,
     null,
     nvme_loop,
     one_by_one,
@@ -199,6 +200,44 @@ import os, time
 if not os.fork(): os._exit(0)
 time.sleep(300)
 """
+
+
+def both_disks(first: Recipe, second: Recipe, mib: int = 256) -> Recipe:
+    """A linear volume of so much of each of two disks; the second is OTHER."""
+
+    def make(bench: Bench) -> str:
+        nodes = [first(bench), second(bench)]
+        load("dm_mod")
+        size = mib * 2048
+        table = f"0 {size} linear {nodes[0]} 0\n{size} {size} linear {nodes[1]} 0"
+        bench.others.append(nodes[1])
+        return mapped(bench, table)
+
+    return make
+
+
+def lame(first: Recipe, second: Recipe) -> Recipe:
+    """An md mirror of two disks; the second is OTHER."""
+
+    def make(bench: Bench) -> str:
+        nodes = [first(bench), second(bench)]
+        load("raid1")
+        bench.others.append(nodes[1])
+        sh("mdadm", "--create", "/dev/md127", "--level=1", "--raid-devices=2", "--run",
+           "--assume-clean", "--bitmap=none", "--metadata=1.2", *nodes)  # fmt: skip
+        bench.stack.callback(sh, "mdadm", "--stop", "/dev/md127")
+        bench.node = "/dev/md127"
+        return bench.node
+
+    return make
+
+
+def frozen(bench: Bench) -> None:
+    """The file system takes no more writes."""
+    time.sleep(6)
+    bench.stack.callback(sh, "fsfreeze", "-u", bench.path)
+    sh("fsfreeze", "-f", bench.path)
+
 
 SITUATIONS = (
     # -- one program's deep queue, on each kind of disk
@@ -383,6 +422,34 @@ SITUATIONS = (
     Situation("weight", "a reader of little CPU weight beside full CPUs",
               cpu_weight(null(completion_nsec=100_000), 2), (fio(f"{SINGLE} --rate_iops=100"),
               start(SPIN, outside=True)), ANY, every(quick(5, 1), pressed("cpu", 30))),
+    # -- further kinds, second part
+    Situation("half-slow", "32 reads in flight on a volume of a quick and a slow disk",
+              both_disks(VIRTIO, SLOW), (fio(DEEP),), "4 4 4 046 046", held(8, 10), BY_PID,
+              says="OTHER", asleep="."),
+    Situation("slow-half", "32 writes in flight on a mirror of a quick and a slow disk",
+              lame(VIRTIO, SLOW), (fio(f"{DEEP} --rw=randwrite"),), "4 4 4 046 046", held(8, 15),
+              BY_PID, says="OTHER", asleep="."),
+    Situation("other-partition", "one that reads one by one from a partition, beside 32 reads of "
+              "another partition", partition(SLOW),
+              (fio(DEEP, "--thread --filename=${NODE%1}2"), fio(SINGLE, name="reader")), "4",
+              held(0.6, 15), BY_PID, who=lambda bench: bench.pids[1]),
+    Situation("crawl", "one read after another on a device that takes 4 s for each",
+              delayed(VIRTIO, 4000), (start("exec dd if=$NODE of=/dev/null bs=4k iflag=direct"),),
+              "4 46 4 4 46", held(0.5, 3000)),
+    Situation("frozen-files", "a writer on a file system that is frozen", ext4(VIRTIO),
+              (fio(f"{SINGLE} --rw=randwrite --rate_iops=100", FILES), frozen),
+              "046 046 046 046 046", quick(50, 1), never="is busy", asleep="."),
+    Situation("flood-fsync", "one that syncs small writes beside another's buffered writes",
+              dirty_bytes(ext4(null(memory_backed=1, mbps=20)), 32 << 20),
+              (fio(f"{SINGLE} --direct=0 --rw=write --bs=1m --size=200m", "--directory=$PLACE"),
+               fio(f"{SINGLE} --direct=0 --rw=write --fsync=1", FILES, name="small")),
+              "4 46 4 4 46", held(2, 5), r"fio", who=lambda bench: bench.pids[1], settle=6),
+    Situation("backup", "a database beside a copy of its disk",
+              ext4(null(memory_backed=1, mbps=20)),
+              (start("while :; do dd if=$NODE of=/dev/null bs=1M iflag=direct; done"),
+               fio(f"{SINGLE} --rw=randwrite --bs=8k --sync=dsync", FILES, name="db")),
+              "46 46 46 4 46", held(1.2, 8), r"\bdd\b|PID", who=lambda bench: bench.pids[1],
+              settle=12),
     # -- two disks
     Situation("both", "two slow disks, each with its program", SLOW,
               (fio(DEEP), fio("--iodepth=16", on=one_by_one())), "4", QUEUE, says="OTHER"),
