@@ -65,9 +65,9 @@ def test_a_result_of_fio_has_no_spread_unless_it_has_several_documents(
             "avg_bw.1.log",
             "is a fio log. It lacks fio's final figures, so it cannot be a baseline",
         ),
-        (["iops>=95%"], "nowhere.json", "The baseline file"),
+        (["iops>=95%"], "nowhere.json", "nowhere.json does not exist. A baseline"),
         # what can't be looked at: a name of 300 letters is too long for any file system
-        (["iops>=95%"], "x" * 300, "The baseline file"),
+        (["iops>=95%"], "x" * 300, "does not exist. A baseline"),
         (["j:iops>=95%"], "avg.json", "fio reports the figures of a single job once"),
         (["clat.max<=110%"], "avg.json", "a single I/O and has no confidence interval"),
         (["read.clat.max<=110%"], "avg.json", "Use read.clat.p99.9, or give an absolute limit"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -78,7 +79,8 @@ def test_all_stop_when_their_total_is_steady_and_that_is_no_interruption(
                 "--expect", expect])  # fmt: skip
     said = capsys.readouterr()
     assert got == code, said.err
-    assert "all hosts are stopped: steady after 0:05" in said.err
+    # a loaded machine may see the fifth second late
+    assert re.search(r"all hosts are stopped: steady after 0:0[5-9]", said.err)
     (whole,) = [row for row in map(json.loads, said.out.splitlines()) if row["event"] == "merged"]
     assert (whole["hosts"]["finished"], whole["count"]["exact"]) == (2, 2)
 

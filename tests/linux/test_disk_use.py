@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.linux.activity.disk_use import PAGE, DiskUseReader
+from iopstui.linux.activity.disk_use import (
+    FIRST_S,
+    INTERVAL_S,
+    LATE_S,
+    PAGE,
+    DiskUseReader,
+    OccasionalUse,
+)
 from iopstui.linux.kernel_files import Roots
 from iopstui.model.answer.use import ALL_HIDDEN, DiskUse
 from iopstui.model.block.device import BlockDevice
@@ -109,3 +116,30 @@ def test_a_device_mapper_device_is_looked_at_each_time(tmp_path: Path) -> None:
         flag.write_text(f"{state}\n")
         use = reader.read(2.0, devices, tasks=False)
         assert use is not None and use.suspended == seen
+
+
+@pytest.mark.parametrize(("cost_s", "every_s"), [(0.001, INTERVAL_S), (0.05, 100.0)])
+def test_a_dear_reading_is_made_seldom(cost_s: float, every_s: float) -> None:
+    now, used, uses = [100.0], [0.0], [None, DiskUse(101.0, 1.0), DiskUse(300.0, 199.0)]
+
+    class Reader(DiskUseReader):
+        def read(self, *arguments: object, **options: object) -> DiskUse | None:
+            used[0] += cost_s
+            return uses.pop(0)
+
+    use = OccasionalUse(Reader(), lambda: now[0], lambda: used[0])
+    assert use.due and use(0.0, {}) is None, "the first one only counts"
+    now[0] += FIRST_S
+    assert use.due and use(1.0, {}) == DiskUse(101.0, 1.0)
+    now[0] += every_s - 0.1
+    assert not use.due
+    now[0] += 0.2
+    assert use.due
+    now[0] += LATE_S
+    assert use(200.0, {}) is None, "nobody looked for so long"
+
+
+def test_the_real_processes_are_read_from_time_to_time() -> None:
+    use = OccasionalUse()
+    use(0.0, {})
+    assert not use.due

@@ -67,7 +67,7 @@ def test_the_scratch_file_has_all_that_the_trace_reaches(
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (("place", "--replay", "none"), "Cannot read none"),
+        (("place", "--replay", "none"), "The file none does not exist"),
         (("place", "--replay", "bad"), "line 1 is not"),
         (("file", "--replay", "app.trace"), "on a scratch file only"),
         (("--replay", "app.trace"), "on a scratch file only"),

@@ -34,7 +34,7 @@ def test_it_passes_leaves_no_file_and_reveals_nothing_private(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (("none",), "is not a directory"), (("--read", "none"), "Cannot read none"),
+        (("none",), "is not a directory"), (("--read", "none"), "The file none does not exist"),
         (("--read", "x.gz", "."), "takes neither"),
         (("--read", "x.gz", "-o", "y"), "takes neither"),
         ((".", "-o", "x.gz"), "exists already"), (("--read", "x.gz"), "Cannot read x.gz"),

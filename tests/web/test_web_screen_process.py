@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
+import termios
 
 import pytest
 
@@ -33,10 +35,10 @@ class ScreenProcessHarness:
     """A screen process whose pipes the test reads and writes."""
 
     def __init__(self) -> None:
-        output, self.paints = os.pipe()
+        self.output, self.paints = os.pipe()
         self.keys, keys = os.pipe()
         self.killed = 0
-        self.screen = ScreenProcess(output, keys, self._kill)
+        self.screen = ScreenProcess(self.output, keys, self._kill)
         self.running = asyncio.create_task(self.screen.run())
 
     def _kill(self) -> None:
@@ -44,7 +46,11 @@ class ScreenProcessHarness:
 
     async def paint(self, *packets: bytes) -> None:
         os.write(self.paints, b"".join(packets))
-        await asyncio.sleep(0.05)
+        for _ in range(500):
+            await asyncio.sleep(0.01)
+            if not int.from_bytes(fcntl.ioctl(self.output, termios.FIONREAD, b"\0" * 4), "little"):
+                break
+        await asyncio.sleep(0.04)
 
     def read(self) -> list[tuple[bytes, bytes]]:
         data, packets = os.read(self.keys, 1 << 16), []

@@ -427,9 +427,9 @@ def whole_ms(jobs: Sequence[JobStatus]) -> int:
     of those that fit the seconds of fio."""
     groups = dict.fromkeys(job.group for job in jobs)
     spans = [span([job for job in jobs if job.group == group]).ms for group in groups]
-    # rounded up to a second by fio
+    # rounded up to a second by fio; a result that was changed may have less than a group took
     most = 1000 * max((job.elapsed_s or 0 for job in jobs), default=0)
-    if not most or sum(spans) <= most:
+    if not spans or most < max(spans) or sum(spans) <= most:
         return sum(spans)
     sums = {0}
     for one in spans[:MAX_GROUPS]:
