@@ -295,20 +295,32 @@ def ended(s: Situation) -> Answer | None:
 
 
 def resync_alone(s: Situation) -> Answer | None:
-    """The kernel checks or rebuilds an array with this disk, and nobody uses either."""
-    if s.syncing is None or s.use is None or s.shares or s.blocked or not s.ios_s:
+    """The kernel checks or rebuilds an array with this disk, and nobody uses either. Between two
+    checks root sees it, too: nobody but md itself reads the disk."""
+    if s.use is None or s.shares or s.blocked or not s.ios_s:
         return None
     if s.waited_percent is None or s.waited_percent >= words.SOME_WAIT_PERCENT:
         return None
-    of_array = [frame.disks.get(s.syncing[0]) for frame in s.frames]
+    array, who = s.syncing[0] if s.syncing else _array_above(s), words.who(s)
+    of_array = [frame.disks.get(array) for frame in s.frames]
+    if not s.syncing:
+        if not array or not s.use.as_root or not all(of_array):
+            return None
+        who = f"{array} (md) does it by itself"
     # where the array is not watched, root has seen all its users
     if any(one.ios or one.in_flight if one else not s.use.as_root for one in of_array):
         return None
     return Answer(
         s.disk, "resync", GOOD,
         f"{s.disk}{s.layer} is in use: {words.mean(s)}, {units.size(s.bytes_s)}/s, "
-        f"{words.count(s.in_flight)} in flight; {words.nothing(s)}", NOTHING, words.who(s),
+        f"{words.count(s.in_flight)} in flight; {words.nothing(s)}", NOTHING, who,
     )  # fmt: skip
+
+
+def _array_above(s: Situation) -> str:
+    """The only device above this disk, if that is an md array."""
+    above = [name for name in s.above if name in s.devices]
+    return above[0] if len(above) == 1 and s.devices[above[0]].kind == "md" else ""
 
 
 def limit(s: Situation) -> Answer | None:

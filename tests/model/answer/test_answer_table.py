@@ -1082,6 +1082,33 @@ def test_a_check_of_an_array_that_nobody_uses_is_waited_for_by_nobody() -> None:
             )
 
 
+@pytest.mark.parametrize(("array", "as_root", "pressure", "rule"), [
+    (IDLE, True, 0.0, "resync"), (IDLE, False, 0.0, "slow"), (IDLE, True, 5.0, "slow"),
+    (rates(100, 0, 1), True, 0.0, "slow"), (None, True, 0.0, "slow"),
+])  # fmt: skip
+def test_a_check_that_has_just_ended_is_waited_for_by_nobody(
+    array: DiskRates | None, as_root: bool, pressure: float, rule: str
+) -> None:
+    """The array is checked again and again; between two checks it is idle for half a second."""
+    links = DeviceLinks("md0", ("vda",), "raid1"), DeviceLinks("vda")
+    target = Target(DEVICE, "/dev/md0", "md0", ("md0", "vda"), links=links)
+    devices = {"vda": DEVICES["vda"], "md0": replace(DEVICES["vda"], name="md0", kind="md")}
+    checked = changed(rates(13, 1, 98, kib=1000), aqu_sz=1.4, util=96.0)
+    seconds = frames([{"vda": checked} | ({"md0": array} if array else {})] * 5, pressure)
+    seen_use = use(disks={"vda": (1.4e7, 0.0, 1.4)}, as_root=as_root)
+    pairs = judge(Seen(target, seconds, devices, Conditions(), seen_use))
+    found = [answer for situation, answer in pairs if answer.rule in ("resync", "slow")]
+    if rule == "slow":
+        assert [answer.rule for answer in found] == ["slow"]
+        return
+    top = pairs[0][0]
+    below = decide(Situation("vda", top.frames, ("vda",), devices, {"md0": ("vda",)}, use=seen_use))
+    assert not found and below.sentence == (
+        "● vda is in use: 98.0 ms on average, 13.7 MiB/s, 1.4 in flight; nothing waits · md0 (md) "
+        "does it by itself"
+    )
+
+
 def test_bursts_of_writes_that_somebody_syncs_are_not_cleared() -> None:
     """A program that calls sync again and again: the disk rests 60 % of the time."""
     burst = changed(rates(0, 246, 77, kib=9), aqu_sz=19.0, util=38.0)
