@@ -41,7 +41,7 @@ from effect import Effect
 from proofs import every, rate
 from scenario import Bench, Beside, Proof, Recipe
 from scenarios.without_job import IN_IO_URING, swap
-from settings import bfq_weight, cost, cpu_weight, dirty_bytes, group2, io_max, queue
+from settings import bfq_weight, cost, dirty_bytes, group2, io_max, queue
 
 SLOW, VIRTIO, NVME = disk("VSLOW4Q"), disk("VBLK4Q"), disk("NVME4Q")
 USER, OTHER = 65532, 65531
@@ -419,10 +419,6 @@ SITUATIONS = (
     Situation("names", "a shell that makes and renames files", ext4(VIRTIO),
               (start("cd $PLACE; while :; do for i in 1 2 3 4 5 6 7 8; do echo > $i; mv $i a$i; "
                      "done; sleep 0.01; done"),), "0", quick(50, 1), asleep="."),
-    Situation("weight", "a reader of little CPU weight beside full CPUs",
-              cpu_weight(null(completion_nsec=100_000), 2), (fio(f"{SINGLE} --rate_iops=100"),
-              start(SPIN, outside=True)), ANY, every(quick(5, 1), pressed("cpu", 30))),
-    # -- further kinds, second part
     Situation("half-slow", "32 reads in flight on a volume of a quick and a slow disk",
               both_disks(VIRTIO, SLOW), (fio(DEEP),), "4 4 4 046 046", held(8, 10), BY_PID,
               says="OTHER", asleep="."),
