@@ -44,9 +44,7 @@ def refuse_dangerous_values(jobs: Sequence[Section], memory: int | None) -> None
                     f"Write a decimal number and a unit, for example {name}=10s",
                 )
         _refuse_long_pause(job)
-        _refuse_negative_lock(job)
-        _refuse_negative_rate(job)
-        _refuse_negative_size(job)
+        _refuse_negative(job)
     if memory is None:
         return
     for name, needed in (_depth_memory(jobs), _lock_memory(jobs)):
@@ -72,38 +70,28 @@ def _refuse_long_pause(job: Section) -> None:
         )
 
 
-def _refuse_negative_lock(job: Section) -> None:
-    """Refuse a negative lockmem=: fio reads it as almost 2^64 bytes, ends at once and reports
-    success."""
-    value = expand_variables(job.options.get("lockmem", "")).strip()
-    if value.startswith("-"):
-        raise UsageError(
-            f"lockmem={printable(value)} is negative, and fio would end without any I/O.",
-            "Give a size from 0 up, for example lockmem=1g",
-        )
+def _refuse_negative(job: Section) -> None:
+    """Refuse negative values that fio takes for others."""
+    for names, what_fio_does, advice in _NEGATIVE:
+        for name in names:
+            value = expand_variables(job.options.get(name, "")).strip()
+            if any(part.strip().startswith("-") or "--" in part for part in value.split(",")):
+                raise UsageError(
+                    f"{name}={printable(value)} is negative, {what_fio_does}.",
+                    advice.format(name=name),
+                )
 
 
-def _refuse_negative_rate(job: Section) -> None:
-    """Refuse a negative rate, because fio reads it as no limit at all."""
-    for name in RATES:
-        value = expand_variables(job.options.get(name, "")).strip()
-        if any(part.strip().startswith("-") for part in value.split(",")):
-            raise UsageError(
-                f"{name}={printable(value)} is negative, and fio would run without any limit.",
-                f"Give a rate above 0, or leave {name} out for no limit.",
-            )
-
-
-def _refuse_negative_size(job: Section) -> None:
-    """Refuse a negative size: fio reads it as almost 2^64 bytes or as a share of the file. It then
-    crashes, or ends after one I/O and reports success."""
-    for name in SIZES:
-        value = expand_variables(job.options.get(name, "")).strip()
-        if any(part.strip().startswith("-") or "--" in part for part in value.split(",")):
-            raise UsageError(
-                f"{name}={printable(value)} is negative, which fio takes for another size.",
-                f"Give a size without a sign, for example {name}=1m",
-            )
+_NEGATIVE = (
+    # almost 2^64 bytes: it ends at once and reports success
+    (("lockmem",), "and fio would end without any I/O",
+     "Give a size from 0 up, for example lockmem=1g"),
+    (RATES, "and fio would run without any limit",
+     "Give a rate above 0, or leave {name} out for no limit."),
+    # almost 2^64 bytes or a share of the file: it crashes, or reports success after one I/O
+    (SIZES, "which fio takes for another size",
+     "Give a size without a sign, for example {name}=1m"),
+)  # fmt: skip
 
 
 def _depth_memory(jobs: Sequence[Section]) -> tuple[str, int]:

@@ -179,6 +179,14 @@ def answering(monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> list[list[st
     return asked
 
 
+def refusal(monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> UsageError:
+    """What is said of a job if fio answers so."""
+    answering(monkeypatch, *answers)
+    with pytest.raises(UsageError) as caught:
+        fio_inspect.inspect(FIO, Path("/jobs/a.fio"), "the job")
+    return caught.value
+
+
 def answer(out: str = "", said: str = "", code: int = 0) -> Answer:
     return subprocess.CompletedProcess([], code, out, said)
 
@@ -273,10 +281,8 @@ def test_how_fio_reads_a_job(monkeypatch: pytest.MonkeyPatch, writes: bool) -> N
 def test_a_job_that_fio_does_not_accept(
     monkeypatch: pytest.MonkeyPatch, out: str, said: str, says: str
 ) -> None:
-    answering(monkeypatch, answer(""), answer(out, said))
-    with pytest.raises(UsageError) as caught:
-        fio_inspect.inspect(FIO, Path("/jobs/a.fio"), "the job")
-    assert caught.value.message == f"{says}the job)."
+    error = refusal(monkeypatch, answer(""), answer(out, said))
+    assert error.message == f"{says}the job)."
 
 
 @pytest.mark.parametrize(
@@ -292,10 +298,8 @@ def test_a_job_that_fio_does_not_accept(
 def test_limits_of_fio_are_named_with_what_helps(
     monkeypatch: pytest.MonkeyPatch, said: str, why: str, hint: str
 ) -> None:
-    answering(monkeypatch, answer(""), answer(PARSED, said))
-    with pytest.raises(UsageError) as caught:
-        fio_inspect.inspect(FIO, Path("/jobs/a.fio"), "the job")
-    assert why in caught.value.message and hint in (caught.value.hint or "")
+    error = refusal(monkeypatch, answer(""), answer(PARSED, said))
+    assert why in error.message and hint in (error.hint or "")
 
 
 @pytest.mark.parametrize(("said", "hint"), [
@@ -306,19 +310,15 @@ def test_limits_of_fio_are_named_with_what_helps(
 def test_where_fio_explains_an_option(
     monkeypatch: pytest.MonkeyPatch, said: str, hint: str
 ) -> None:
-    answering(monkeypatch, answer(""), answer(PARSED, said))
-    with pytest.raises(UsageError) as caught:
-        fio_inspect.inspect(FIO, Path("/jobs/a.fio"), "the job")
-    assert caught.value.hint == hint
+    error = refusal(monkeypatch, answer(""), answer(PARSED, said))
+    assert error.hint == hint
 
 
 def test_a_job_without_a_section(monkeypatch: pytest.MonkeyPatch) -> None:
-    answering(monkeypatch, answer("parse    7 Parsing section [global]\n" + END))
-    with pytest.raises(UsageError) as caught:
-        fio_inspect.inspect(FIO, Path("/jobs/a.fio"), "the job")
-    assert caught.value.message == "the job has no job section: nothing to run."
+    error = refusal(monkeypatch, answer("parse    7 Parsing section [global]\n" + END))
+    assert error.message == "the job has no job section: nothing to run."
     hint = "A job file needs at least one [name] section; see `iopstui jobs`."
-    assert caught.value.hint == hint
+    assert error.hint == hint
 
 
 def test_noise_is_no_complaint() -> None:
