@@ -38,7 +38,7 @@ def loop(mib: int = 256) -> Recipe:
 
 
 def loop_on(below: Recipe) -> Recipe:
-    """A loop device on another device, without a page cache in between."""
+    """A loop device on another device or a file, without a page cache in between."""
 
     def make(bench: Bench) -> str:
         lower = below(bench)

@@ -144,17 +144,14 @@ def flushed_early(below: Recipe) -> Recipe:
     return make
 
 
-def loop_file(below: Recipe, mib: int = 64) -> Recipe:
-    """A loop device on a file of a file system, without a page cache in between."""
+def file_in(below: Recipe, mib: int = 64) -> Recipe:
+    """A file in this directory."""
 
     def make(bench: Bench) -> str:
         file = Path(below(bench), "file")
         file.write_bytes(os.urandom(mib << 20))
         os.sync()
-        node = sh("losetup", "--find", "--show", "--direct-io=on", str(file))
-        bench.stack.callback(sh, "losetup", "--detach", node)
-        bench.node = node
-        return node
+        return str(file)
 
     return make
 
@@ -394,7 +391,7 @@ SITUATIONS = (
     Situation("raid10", "32 reads in flight on a raid10 of four disks of 500 IOPS", array(10, 4),
               (fio(DEEP),), "4", held(15, 6), BY_PID, says="▲ md127"),
     Situation("loop-file", "32 reads in flight on a loop device on a file on a slow disk",
-              loop_file(ext4(SLOW)), (fio(DEEP),), "4", QUEUE, BY_PID, settle=5),
+              loop_on(file_in(ext4(SLOW))), (fio(DEEP),), "4", QUEUE, BY_PID, settle=5),
     Situation("kyber", "32 reads in flight on a slow disk with kyber",
               queue(SLOW, scheduler="kyber"), (fio(DEEP),), "4", QUEUE, BY_PID),
     Situation("sqpoll", "32 reads in flight by io_uring with a polling thread", SLOW,
