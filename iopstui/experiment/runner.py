@@ -236,7 +236,7 @@ class ExperimentRunner:
         self.points.finish_point(step, point, law, outcomes, earlier)
 
     def verdict(self) -> Verdict:
-        """What all points come to."""
+        """Whether each expectation was met, and every point was measured."""
         judged, failed = self.plan.judge(self.points.measured()), len(self.points.failed)
         checks = [
             Check(f"{label}: {outcome.expectation.text}", outcome.passed, outcome_text(outcome))

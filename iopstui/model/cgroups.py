@@ -255,7 +255,7 @@ class DiskUse:
     write_bytes_s: float
 
     def times(self, factor: float) -> DiskUse:
-        """Everything multiplied."""
+        """This use with each rate multiplied by ``factor``."""
         return DiskUse(self.reads_s * factor, self.writes_s * factor,
                        self.read_bytes_s * factor, self.write_bytes_s * factor)  # fmt: skip
 

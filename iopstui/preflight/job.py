@@ -182,7 +182,8 @@ def bind_jobs(
     different = [device.name for device in queued if _cpus_of(device) != _cpus_of(queued[0])]
     if different:
         note = (
-            f"the queues are {queued[0].name}'s; those of {', '.join(different)} serve other CPUs"
+            f"jobs are bound to the CPUs of {queued[0].name}'s queues; those of "
+            f"{', '.join(different)} serve other CPUs"
         )
         return replace(binding, notes=(*binding.notes, note))
     return binding

@@ -73,7 +73,8 @@ class FollowSession(ReplaySession):
 
     ``has_ended`` says that nothing more will come. It can be paused and rewound like any replay; at
     the end it follows the recording again. A writer that stops without an end marker (it was
-    killed, or its host is gone) is reported after ``STALL_TIMEOUT_S``."""
+    killed, or its host is gone) is reported after ``STALL_TIMEOUT_S`` or
+    three intervals, whichever is longer, and at once if ``has_ended()`` is true."""
 
     def __init__(
         self,

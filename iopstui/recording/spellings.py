@@ -164,7 +164,7 @@ _SPELLINGS: tuple[tuple[re.Pattern[bytes], Callable[[re.Match[bytes]], Respell]]
     (re.compile(rb"'fio version'\s*:"), lambda _: _python),
     # in single quotes: SQL, YAML
     (re.compile(rb"'\{\s*\"fio version\""), lambda _: lambda text: text.replace(b"''", b"'")),
-    # a line end in text with unescaped quotes: 'a string', COPY of PostgreSQL
+    # line ends are spelled \n, while quotes are not: PostgreSQL's COPY, strings in single quotes
     (re.compile(rb'\{(?:\\r)?\\n\s*"fio version"'), lambda _: _unescaped),
     (re.compile(rb'\{#012\s*"fio version"'), lambda _: lambda text: text.replace(b"#012", b"\n")),
     # YAML folds a long string in double quotes

@@ -194,8 +194,8 @@ class LiveSession:
         self._command(lambda: self._to_runs(lambda runs: runs.start_run(start_signal)))
 
     def send_heartbeat(self) -> None:
-        """Tell fio's guard that this process still runs, where a tick may come too rarely for
-        ``deadline_s``."""
+        """Tell fio's guard that this process still runs. Needed only where ticks may be further
+        apart than ``deadline_s``."""
         run = self._current.fio
         if run is not None:
             run.send_heartbeat()

@@ -535,7 +535,7 @@ def btrfs_seed(build: Build) -> Layers:
 
 
 def btrfs_image(build: Build) -> Layers:
-    """The numbers that stat(2) has of a file on btrfs are no device's."""
+    """The st_dev of a file on btrfs is no block device's number."""
     needs("mkfs.btrfs", modules=("btrfs",))
     sh("mkfs.btrfs", "-q", "-f", a := build.disk(size=LARGE))
     place = build.stack.enter_context(mounted(a, build.here / "mnt"))
@@ -826,7 +826,7 @@ def nvmet_unused(build: Build) -> Layers:
 
 
 def nvmet_file(build: Build) -> Layers:
-    # in memory: of a file on an overlay the kernel exports 0 bytes
+    # in memory, because the kernel exports a file on overlayfs with a size of 0
     place = build.stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm"))
     image = Path(place, "exported.img")
     with image.open("wb") as file:

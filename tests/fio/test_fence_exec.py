@@ -66,7 +66,7 @@ def test_a_mount_keeps_what_it_forbids(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_every_mount_loses_the_rights_it_is_not_named_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read-only, without devices, without programs; what it forbids already stays so."""
+    """Mounts become ro, nodev and noexec unless named; the options that they have are kept."""
     keep = fence.MS_NOATIME
     mounts = [(path, keep) for path in ("/", "/data", "/dev/vda", "/usr/lib", "/usr/lib/x")]
     given: dict[str, int] = {}

@@ -249,8 +249,8 @@ def test_a_point_has_the_first_hosts_and_enough_of_them(
 
 
 def recorded(older: bool = False) -> list[tuple[str, dict[str, object]]]:
-    """Two points, of which the second one failed, and then a run that is no point. ``older``: as
-    recordings were that had only the hosts of each point."""
+    """Two points, of which the second one failed, and then a run that is no point. ``older``: in
+    the old format, which had only the number of hosts of each point."""
     rows: list[tuple[str, dict[str, object]]] = []
     steps = [*expand_plan(plan_of("hosts=1,2,3"))]
     for number, (hosts, code) in enumerate([(1, 0), (2, 1), (2, 0)]):

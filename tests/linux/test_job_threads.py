@@ -128,7 +128,7 @@ def test_a_job_without_workers_has_no_waits_of_them() -> None:
 
 
 def test_workers_that_come_and_go_never_make_the_sum_fall(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three of them; then one is gone, one is new, and one was not read."""
+    """Three of them; then one is gone, one is new, one has waited longer, and one has not."""
     waits = {"1": 100, "2": 200, "3": 300}
     monkeypatch.setattr(job_threads, "_cpu_wait_ns", waits.get)
     jobs = JobThreads(1)

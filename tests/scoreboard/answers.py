@@ -445,7 +445,7 @@ def start(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    # fio's jobs lead sessions of their own, and end with it only if it is asked to end
+    # each of fio's jobs leads a session, out of reach of a signal to fio's group: fio ends them
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(10)

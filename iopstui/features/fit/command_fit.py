@@ -14,7 +14,8 @@ made there and removed. PROGRAM is etcd (or k3s), postgresql, sqlite, prometheus
 own in ~/.config/iopstui/fits; without one all of them are measured.
 
 exit codes: 0 every published bound is met, 1 a job failed, 2 usage or bad input, 3 refused for
-safety, 4 a bound is not met, or it can't be told, 5 something needed is missing, 130 interrupted
+safety, 4 a bound is not met or the answer is "can't tell", 5 something needed is missing, 130
+interrupted
 """
 
 

@@ -364,7 +364,7 @@ def _percentages(raw: object) -> dict[str, float]:
 
 
 def _int(value: object, default: int = 0) -> int:
-    # nearly all of fio's are
+    # nearly all of fio's numbers are integers already
     if type(value) is int:
         return value
     try:

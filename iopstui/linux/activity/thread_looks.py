@@ -73,7 +73,7 @@ class ThreadLooks:
         self._where = wchan(self._place)
 
     def look(self) -> Look | None:
-        """``None`` if it was on a CPU, or ready for one, or is gone."""
+        """What the thread waits for now; ``None`` if it runs, could run, or is gone."""
         where, self._where = self._where, None
         where = wchan(self._place) if where is None else where
         words = (read_text(f"{self._place}/schedstat") or "").split()

@@ -64,8 +64,8 @@ def abandoned_directories() -> list[Path]:
 
 
 def write(private: Path, name: str, data: bytes) -> Path:
-    """Write the file ``name`` (replacing an earlier one) and return its path. Missing if there is
-    no room for it."""
+    """Write the file ``name`` (replacing an earlier one) and return its path. ``Missing`` is
+    raised if it cannot be written, for lack of space for example."""
     try:
         with open(create(private, name), "wb") as file:
             file.write(data)

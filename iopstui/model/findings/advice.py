@@ -20,7 +20,7 @@ PROMISES: Mapping[str, str] = {
     "more-jobs": "try more jobs (numjobs)",
     "fewer-jobs": "try {} with a deeper queue (iodepth)",
     "fsync": "let more writes share one sync, for example fsync={}",
-    "overwrite": "compare with overwrite=1: fio writes the file before the run, so that none "
+    "overwrite": "compare with overwrite=1: fio writes the file before the run, so that no write "
     "extends it",
     "chunks": "use I/Os of up to {}",
     "pin": "pin it to another CPU (cpus_allowed), or to none",

@@ -87,7 +87,7 @@ HEADLINES: Mapping[str, tuple[str, str]] = {
     "depth": (WARNING, "The job does not reach its iodepth"),
     "one-cpu": (WARNING, "One CPU completes nearly all I/O"),
     "softirq-cpu": (WARNING, "Completions fill a CPU"),
-    "irq-outside": (INFO, "The interrupt runs on a CPU without a job"),
+    "irq-outside": (INFO, "The interrupt runs outside its queue's CPUs"),
     "irq-moved": (INFO, "The device's interrupt moved to another CPU"),
     "numa-remote": (WARNING, "The job runs on another NUMA node than the device"),
     "crossing": (WARNING, "Completions cross to another NUMA node"),

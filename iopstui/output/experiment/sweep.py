@@ -189,7 +189,7 @@ def own_figures(event: PointFinished) -> Object:
 
 
 def mean_object(event: PointFinished) -> Object:
-    """A point of several runs, for JSON; ``place`` is the point's, from 0."""
+    """A point of several runs, for JSON; its ``place`` is its number in the plan, from 0."""
     return {
         "place": event.index, "job": event.job, "settings": dict(event.settings),
         "point": {**asdict(event.point), **own_figures(event)},

@@ -375,12 +375,12 @@ def cell_list(state: LiveState, chosen: ChosenCell, charset: Charset) -> SlowLis
 
 
 def _cell_text(chosen: ChosenCell, kept_count: int, below: bool) -> str:
-    rule = "Of each second and direction the 10 slowest and 10 random ones are kept."
+    rule = "The 10 slowest and 10 random requests of each second and direction are kept."
     count = chosen.cell.count
     if chosen.by_device and below:
         return (
             f"{count:,} I/Os are in this cell. The device has no requests of its own; "
-            f"{kept_count} of those kept of the disks below took as long from allocation to "
+            f"{kept_count} requests kept from the disks below took as long from allocation to "
             f"completion. {rule}"
         )
     if chosen.by_device:

@@ -269,7 +269,8 @@ def test_old_recordings_place_buffered_reads_only_if_fio_and_the_device_agree(
 
 
 def test_half_of_the_reads_come_from_the_page_cache_while_a_neighbour_reads() -> None:
-    """1,000 of the device's 4,000 requests are the job's: they hold a quarter of its 8."""
+    """1,000 of the device's 4,000 requests are the job's: a quarter of its 8 in flight are
+    theirs."""
     found = place_waits(ALONE, NEIGHBOUR, job(3.0, 2000, direct=False, sent_s=1000 * 4096.0))
     assert found is not None and found.layers["vda"] == pytest.approx(2.0)
     assert found.above == pytest.approx(1.0)

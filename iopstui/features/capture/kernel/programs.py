@@ -43,7 +43,8 @@ RECORD_BITS, RECORD_WORDS = 6, 8
 # the words of a record
 TIME, SECTOR, SHAPE, DEPTH, REGION, CGROUP, TOTAL = range(7)
 
-# the tables: places where requests ended, 128 for each of 64 groups of processes and directions
+# the first table: sectors at which requests ended, 128 for each of 64 hashes of a process and a
+# direction
 ENDS_BITS, GROUPS_BITS = 7, 6
 ENDS_BYTES = 8 << (ENDS_BITS + GROUPS_BITS)
 # how many requests of a process are in flight, by a hash of its number

@@ -88,7 +88,7 @@ class Conversation:
     def _watch_heartbeats(self) -> None:
         while not self._ended.wait(POLL_S):
             self._on_poll()
-            # a process that was itself stopped has heard nothing either: that counts, too
+            # time in which this process itself was stopped counts as silence, too
             if (
                 self._last_heartbeat_s is not None
                 and time.monotonic() - self._last_heartbeat_s > HEARTBEAT_TIMEOUT_S

@@ -127,7 +127,7 @@ def fio_interval(
 def direction_interval(
     part: DirectionSum, bins: Mapping[int, int] | None = None
 ) -> DirectionInterval:
-    """A direction as in a frame; ``bins`` are for a total, which has none of its own."""
+    """A sum as a frame's DirectionInterval. The total's sum has no bins: they are given."""
     kind = part.main_kind
     buckets = part.main.bins if bins is None else bins
     ranks = histogram.percentiles(buckets)

@@ -182,7 +182,7 @@ class FrameSum:
         sums, numbers = self._sums, self._numbers
         sums.kernel = _kernel(numbers)
         latencies = dict(zip(_KINDS, zip(self._maxima[0], self._bins, strict=True), strict=True))
-        # in the order of a frame's
+        # the directions first, the total last, as in a frame
         for part_index in (*range(1, len(PARTS)), 0):
             start = _STARTS[part_index]
             present, ios, byte_count, iops_m, bw_m, *counts = numbers[start:][:_NUMBERS_PER_PART]

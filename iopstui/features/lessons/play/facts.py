@@ -116,7 +116,7 @@ def _device(
         figures |= {
             "device.rotational": queue.rotational,
             "device.scheduler": queue.scheduler if queue.schedulers else None,
-            # mq-deadline only sorts and merges; bfq does much more
+            # mq-deadline changes less than bfq, which shares out the disk's time
             "device.other_scheduler": next(
                 (
                     scheduler

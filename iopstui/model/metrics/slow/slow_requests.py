@@ -27,8 +27,8 @@ _FLAGS = ((1 << 17, "F"), (1 << 19, "A"), (1 << 11, "S"), (1 << 12, "M"))
 
 
 def rwbs(flags: int) -> str:
-    """The letters of the kernel's tracepoints for a request's ``cmd_flags``: F before the operation
-    flush first, after it FUA; A readahead, S sync, M metadata."""
+    """The letters of the kernel's tracepoints for a request's ``cmd_flags``: F before the
+    operation's letter means flush first, F after it FUA; A readahead, S sync, M metadata."""
     before = "F" if flags & _FLUSH_BEFORE else ""
     letters = "".join(letter for flag, letter in _FLAGS if flags & flag)
     return before + _OPERATIONS.get(flags & 0xFF, "N") + letters
