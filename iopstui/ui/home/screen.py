@@ -46,7 +46,7 @@ SETTLE_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
 CHART_INTERVAL_S = 2
 """Seconds between two paints of the charts; a column shows two seconds."""
 SORT_INTERVAL_S = 5
-"""Seconds between two sorts by who needs attention, until a key is pressed."""
+"""Least seconds between two sorts by who needs attention, until a key is pressed."""
 ROOMY_HEIGHT = 30
 FRAME_COLUMNS = 4
 """Columns of a box and its scroll bar."""
@@ -168,7 +168,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     _message = _open_text = _alarming = ""
     _rescan_pending = _reading_use = _was_used = False
     _use: DiskUse | None = None
-    _ticks = 0
+    _ticks = _next_sort = 0
 
     def __init__(
         self, backend: Backend, charset: Charset, error: str, actions: frozenset[str],
@@ -501,10 +501,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if self._ticks % CHART_INTERVAL_S == 1:
             self._paint_charts()
         table = self._table
-        if self._ticks == 1 and self._opened is None and not self._was_used:
-            means = [row.mean for row in table.items]
-            table.move_cursor(row=means.index(max(means)) if means else 0)
-        if self._ticks % SORT_INTERVAL_S == 0 and not self._was_used and self._sort_anew():
+        if self._ticks >= self._next_sort and not self._was_used and self._sort_anew():
+            self._next_sort = self._ticks + SORT_INTERVAL_S
             self._fill_table()
             return
         opened = self._opened if self._is_open_row else None
@@ -661,7 +659,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             return
         paths = tuple(self._marked) or ((row.key,) if (row := self._table.selected) else ())
         if name in DISK_ACTIONS and not paths:
-            self._show_status(NO_MATCH if self._devices else NO_DISK)
+            if self._devices is not None:
+                self._show_status(NO_MATCH if self._devices else NO_DISK)
             return
         if name == WATCH and len(paths) == 1 and self._looks_beside(paths[0]):
             return
