@@ -570,6 +570,23 @@ async def test_charts_of_the_selected_disk_use_the_remaining_rows() -> None:
         assert "IOPS of" not in render_pictures(app)[".txt"]
 
 
+async def test_the_open_disk_has_one_row_the_first() -> None:
+    async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
+        app = await open_picker(pilot)
+        await pilot.press("enter")
+        await settle(pilot)
+        await pilot.press("escape")
+        await open_picker(pilot)
+        assert names(app) == ["▸ nvme0n1", "sda"]
+        text = render_pictures(app)[".txt"]
+        assert "(open)" in text and "Watched, no job runs (Enter returns to it)" in text
+        await pilot.press("space")
+        assert names(app) == ["▸ ● nvme0n1", "sda"], "it can be marked like any other"
+        await pilot.press("space", "greater_than_sign", "R")
+        await settle(pilot)
+        assert names(app) == ["▸ nvme0n1", "sda"], "Z first"
+
+
 async def test_charts_of_the_open_session_s_disk() -> None:
     async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
         app = await open_picker(pilot)

@@ -121,8 +121,9 @@ def _bar(utils: Sequence[float], bars: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DiskRow:
-    """A row of the table: a device, or the open session (which has no ``device``). ``name`` is that
-    of the device whose figures the row shows; ``draw`` draws its last minute."""
+    """A row of the table: a device, or the open session (``is_open``; without a ``device`` unless
+    it is of this one alone). ``name`` is that of the device whose figures the row shows; ``draw``
+    draws its last minute."""
 
     key: str
     label: str
@@ -133,6 +134,7 @@ class DiskRow:
     activities: Mapping[str, Activity]
     draw: Callable[[Activity], str]
     device: BlockDevice | None = None
+    is_open: bool = False
 
     @property
     def activity(self) -> Activity | None:
@@ -160,7 +162,7 @@ def label(name: str, depth: int, marked: bool, wide: bool) -> str:
 
 def _words(id_: str, title: str, width: int, key: Callable[[DiskRow], Any] | None = None) -> Column:
     return Column(id_, title, width, left=True, sorts=UP, key=key,
-                  style_of=lambda row: BOLD if row.device is None else None)  # fmt: skip
+                  style_of=lambda row: BOLD if row.is_open else None)  # fmt: skip
 
 
 def _live(figure: Figure, title: str, width: int, form: Callable[[float | None], str],

@@ -99,10 +99,11 @@ FOOTER_HINTS = (
     ("y", "Copy", "app.do('copy', 0)"),
     ("?", "Help", "app.do('help', 0)"),
 )  # fmt: skip
-QUIT = ("q", "Quit", "app.quit")
+QUIT = ("q", "Quit", "screen.leave")
+STOP_TITLE = "Stop what is running?"
 OPEN_ROW = "(open)"
-"""The key of the open session's row, also shown there instead of a mount point; the session's disk
-has a row of its own, too."""
+"""Shown in the open session's row instead of a mount point; also the key of that row, unless it is
+the one of the session's only disk."""
 
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         Binding("less_than_sign", "sort(-1)", "Sort by the column before"),
         Binding("greater_than_sign", "sort(1)", "Sort by the next column"),
         Binding("R", "reverse", "Reverse the order"),
-        Binding("q", "app.quit", "Quit"),
+        Binding("q", "leave", "Quit"),
         *ACT_BINDINGS,
     ]
     letters_filter = False
@@ -378,14 +379,15 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         trees: dict[DiskRow, list[DiskRow]] = {}
         tree: list[DiskRow] = []
         for depth, device in rows.device_tree(self._devices or {}, self._show_partitions):
-            model, mounted = self._texts[device.name]
-            row = DiskRow(
-                device.path, self._label(depth, device), device.name, model, f.size(device.size),
-                mounted, self._activity, self._minute, device,
-            )  # fmt: skip
+            row = self._row(depth, device)
             if depth == 0 or not trees:
                 tree = trees[row] = []
             tree.append(row)
+        opened = self._opened
+        if opened is not None and not any(disk.is_open for disk in trees):
+            row = DiskRow(OPEN_ROW, f"▸ {opened.name}", opened.device, opened.running(), "",
+                          OPEN_ROW, self._activity, self._minute, is_open=True)  # fmt: skip
+            trees[row] = [row]
         disks: Sequence[DiskRow] = [*trees]
         if self._table.order:
             disks = self._table.in_order(disks)
@@ -398,10 +400,21 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
                     disk.device is not None and disk.device.kind == "loop",
                 ),
             )
+        disks = sorted(disks, key=lambda disk: not disk.is_open)
         return [
             row for disk in disks for row in trees[disk]
             if row.key in self._marked or self.matches(row.name, row.model, row.size, row.mounted)
         ]  # fmt: skip
+
+    def _row(self, depth: int, device: BlockDevice) -> DiskRow:
+        """The row of a device; of the open session if this is its only disk."""
+        model, mounted = self._texts[device.name]
+        label, opened = self._label(depth, device), self._opened
+        is_open = depth == 0 and opened is not None and opened.paths == (device.path,)
+        if opened is not None and is_open:
+            label, model, mounted = f"▸ {label}", opened.running(), OPEN_ROW
+        return DiskRow(device.path, label, device.name, model, f.size(device.size), mounted,
+                       self._activity, self._minute, device, is_open)  # fmt: skip
 
     def _minute(self, activity: Activity) -> str:
         bars = rows.BARS if self._charset.name == "utf8" else rows.PLAIN_BARS
@@ -430,17 +443,13 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     def _fill_table(self) -> None:
         """Fill the table again; the cursor stays on its row, or near it."""
-        visible, opened = self._visible_rows(), self._opened
-        names = [row.label for row in visible] + ([opened.name] if opened is not None else [])
-        longest = max(map(len, names), default=0)
+        visible = self._visible_rows()
+        longest = max((len(row.label) for row in visible), default=0)
         widths = rows.column_widths(self.app.size.width - FRAME_COLUMNS, longest)
         placeholder = self.query_one("#home-none", Static)
-        placeholder.display = not visible and not self.filter_hint
+        placeholder.display = not any(row.device for row in visible) and not self.filter_hint
         if placeholder.display:
             placeholder.update(SEARCHING if self._devices is None else NO_DISK)
-        if opened is not None and self.matches(opened.name):
-            visible.insert(0, DiskRow(OPEN_ROW, f"▸ {opened.name}", opened.device, opened.running(),
-                                      "", OPEN_ROW, self._activity, self._minute))  # fmt: skip
         with self.app.batch_update():
             self._table.show(visible, widths)
         self._explain()
@@ -572,7 +581,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if self._opened is not None and self._is_open_row:
             self._open_text = self._opened.describe()
             box.border_title = Text(printable(self._opened.name))
-            about = [("Now", self._open_text), ("Enter", "returns to it")]
+            about = [("Now", f"{self._open_text} (Enter returns to it)"), *about]
         self.query_one("#home-facts", Static).update(self._facts_table(about), layout=False)
         width = self.app.size.width - 2
         line = rows.summary_line(device, devices, width, users) if device else ""
@@ -632,7 +641,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     @property
     def _is_open_row(self) -> bool:
         row = self._table.selected
-        return row is not None and row.device is None
+        return row is not None and row.is_open
 
     def _selected(self) -> BlockDevice | None:
         row: DiskRow | None = self._table.selected
@@ -666,6 +675,21 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             return
         self.dismiss(HomeChoice(paths if name in DISK_ACTIONS else (), name))
 
+    def action_leave(self) -> None:
+        """Quit; ask first if this ends what runs, which is not visible here."""
+        opened = self._opened
+        if opened is None or not opened.is_busy():
+            self.app.call_later(self.app.action_quit)
+            return
+        from iopstui.ui.dialogs.questions import Confirm
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.app.call_later(self.app.action_quit)
+
+        text = f"{opened.name}: {opened.describe()}. Quitting ends it."
+        self.app.push_screen(Confirm(STOP_TITLE, text, "Stop and quit", self._charset), answered)
+
     def _looks_beside(self, path: str) -> bool:
         """While a job runs: return to it if it uses this device, else show a page of the device.
         False if no job runs."""
@@ -682,7 +706,9 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             if opens:
                 self.dismiss(HomeChoice((path,)))
 
-        job = f"{opened.name}: {opened.running()}"
+        def job() -> str:
+            return f"{opened.name}: {opened.running()}" if opened.is_busy() else ""
+
         page = BesideScreen(device.name, job, self._charset, partial(self._disk_now, device))
         self.app.push_screen(page, closed)
         return True
