@@ -24,6 +24,7 @@ from iopstui.model.samples import DiskCounters
 from iopstui.model.sources import parse_pressure
 from iopstui.text import printable
 
+MAX_COMMAND = 120
 MAX_USERS, MAX_MORE_USERS = 12, 36
 """How many of the busiest processes, and how many including those that may do most of a slower
 disk's I/O."""
@@ -110,9 +111,10 @@ class DiskUseReader:
                 names = _both(names, self._of_children.get(process.pid, _NO_FILES))
             reading, writing = names
             yield DiskUser(
-                process.pid, process.comm, command_of(place), _user(place), process.read_s,
-                process.write_s, reading | writing, group_of(process.pid, self._roots),
-                process.children, process.kernel, reading - writing, writing - reading,
+                process.pid, process.comm, command_of(place, MAX_COMMAND), _user(place),
+                process.read_s, process.write_s, reading | writing,
+                group_of(process.pid, self._roots), process.children, process.kernel,
+                reading - writing, writing - reading,
             )  # fmt: skip
 
     def _vmstat(self) -> dict[str, int]:

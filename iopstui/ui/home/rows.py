@@ -235,11 +235,11 @@ def model_text(device: BlockDevice) -> str:
 
 
 def mount_text(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
-    """Mount point of the device or of a device on it; else its use; "–" without one."""
+    """Mount point of the device or of a device on it; else its use; "no" without one."""
     usage = use_above(device, devices)
     for prefix in ("carries ", "mounted at "):
         usage = usage.removeprefix(prefix)
-    return f.MISSING if usage == UNMOUNTED or not usage else usage
+    return "no" if usage == UNMOUNTED or not usage else usage
 
 
 def detail_rows(
