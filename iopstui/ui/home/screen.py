@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
 from rich.style import Style
@@ -30,7 +30,7 @@ from iopstui.model.block.target import TargetPath
 from iopstui.recording.recent import RecentRecording
 from iopstui.text import printable
 from iopstui.ui.core.backend import Backend
-from iopstui.ui.core.clipboard import row_text
+from iopstui.ui.core.clipboard import host_and_time, row_text
 from iopstui.ui.core.list_table import ListTable
 from iopstui.ui.core.modal import KeyLine
 from iopstui.ui.dialogs.text import FILTER_HINT, TypeToFilter
@@ -482,10 +482,24 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             self._show_answer(self._last_answer)
             self._fill_table()
 
+    def copied_head(self) -> list[str]:
+        """Where and when."""
+        return [host_and_time(os.uname().nodename, time() * 1e3)]
+
     def copied_text(self) -> str:
-        """The answer, and the disk or recording under the cursor."""
-        sentence = self._last_answer.sentence_with_span if self._last_answer is not None else ""
-        return f"{sentence}\n{row_text(self)}".strip()
+        """The head, the answer, the disk or recording under the cursor, and who uses it."""
+        lines = self.copied_head()
+        lines.append(self._last_answer.sentence_with_span if self._last_answer is not None else "")
+        lines.append(row_text(self, titled=True))
+        if self._table.has_focus and (users := self._users_text()):
+            lines.append(f"Used by {users}")
+        return "\n".join(filter(None, lines))
+
+    def _users_text(self) -> str:
+        device, devices = self._selected(), self._devices or {}
+        if device is None:
+            return ""
+        return rows.users_text(self._answer.target([device.name], devices), self._use)
 
     def _show_answer(self, answer: Answer | None) -> None:
         row = answer_row(answer, self.app.size.width, self._charset)
@@ -575,8 +589,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         box = self.query_one("#home-about")
         box.border_title = Text(printable(device.name) if device is not None else "Disk")
         devices = self._devices or {}
-        users = rows.users_text(self._answer.target([device.name], devices), self._use) if (
-            device is not None) else ""  # fmt: skip
+        users = self._users_text()
         about = rows.detail_rows(device, devices, users) if device is not None else []
         if self._opened is not None and self._is_open_row:
             self._open_text = self._opened.describe()
