@@ -275,11 +275,11 @@ def users_text(target: Target, use: DiskUse | None) -> str:
         user = users.get(one.pid or 0)
         owner = f", {user.user}" if user is not None and user.user else ""
         name = f"{user.comm} ({user.pid}{owner})" if user is not None else one.name
-        texts.append(f"{name} {100 * min(1.0, one.share):.0f} % of its bytes")
+        texts.append(f"{name} {100 * min(1.0, one.share):.0f} %")
     if not texts and any(use.disks[disk][:2]):
         hidden = "" if use.as_root else " (root sees all processes)"
         return f"no process that can be seen{hidden}"
-    return ", ".join(texts)
+    return f"{', '.join(texts)} of its bytes" if texts else ""
 
 
 def _queue(device: BlockDevice) -> str:
@@ -435,7 +435,7 @@ class DiskCharts(Canvas):
         iops, awaits = ["", ""], ["", ""]
         if rates is not None:
             iops = [f.number(rates.w_s), f.number(rates.r_s)]
-            awaits = [f.dense_ms(rates.w_await), f.dense_ms(rates.r_await)]
+            awaits = ["" if ms is None else f.dense_ms(ms) for ms in (rates.w_await, rates.r_await)]
         self._iops.paint(history, self._window, iops, ())
         self._await.paint(history, self._window, awaits, ())
 
