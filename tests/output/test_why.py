@@ -35,6 +35,7 @@ from iopstui.model.answer.process import (
 )
 from iopstui.model.answer.table import decide
 from iopstui.model.answer.use import ALL_HIDDEN, DiskUse, DiskUser, LimitUse, RingWaiter
+from iopstui.model.answer.who import Share
 from iopstui.model.block.target import DEVICE, DeviceLinks, TargetPath, combine_targets
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.conditions import Conditions
@@ -469,8 +470,10 @@ def test_what_was_not_read_in_time_is_told() -> None:
     hides = replace(situation, use=replace(situation.use, hidden=ALL_HIDDEN))
     assert "the I/O of all processes of other users (root sees it)" in not_seen(hides)
     closed = replace(situation, use=replace(situation.use, hidden=8, as_root=True), devices={})
-    assert "the I/O of 8 processes that root cannot read here" in not_seen(closed)
+    assert "the I/O of 8 processes closed even to root" in not_seen(closed)
     assert decide(closed).who == "who does it cannot be seen"
+    closed.__dict__["shares"] = (Share("fio (965)", 0.96, 9e6, 965),)
+    assert not any("8 processes" in one for one in not_seen(closed)), "all of its users are known"
 
 
 @pytest.mark.parametrize(("more", "cpu_some", "missing"), [

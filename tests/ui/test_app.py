@@ -599,7 +599,7 @@ async def test_a_running_job_goes_on_below_the_home_screen() -> None:
 
 async def open_beside(app: IopstuiApp, pilot: Pilot[int]) -> BesideScreen:
     await go_home(app, pilot)
-    await pilot.press("down", "down", "enter")
+    await pilot.press("down", "enter")
     await settle(pilot)
     assert isinstance(app.screen, BesideScreen)
     return app.screen
@@ -704,6 +704,50 @@ async def test_the_time_span_of_the_charts_can_be_widened() -> None:
         await pilot.press("plus")
         await settle(pilot)
         assert shows(app, "1 s per column")
+
+
+async def test_a_page_beside_a_job_does_not_name_one_that_has_ended() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        page = await open_beside(app, pilot)
+        assert "mixed-4k" in str(page.box.border_title) and "job" not in page.keys.text
+        fake.finish()
+        await settle(pilot)
+        page._show()
+        assert str(page.box.border_title) == "sda"
+        await pilot.press("enter")
+        await settle(pilot)
+        assert isinstance(app.screen, Dashboard), "nothing is left to ask about"
+
+
+async def test_quitting_from_home_asks_before_it_ends_a_job() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        await go_home(app, pilot)
+        for key in ("enter", "escape", "q"):
+            await pilot.press("q")
+            await settle(pilot)
+            assert isinstance(app.screen, Confirm) and shows(app, "mixed-4k runs")
+            await pilot.press(key)
+            await settle(pilot)
+            assert isinstance(app.screen, HomeScreen) and ("close",) not in fake.calls
+        await pilot.press("q", "y")
+        await settle(pilot)
+    assert fake.calls[-1] == ("close",) and app.return_value == 0
+
+
+async def test_quitting_from_home_asks_nothing_while_no_job_runs() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        fake.finish()
+        await settle(pilot)
+        await go_home(app, pilot)
+        await pilot.press("q")
+        await settle(pilot)
+    assert fake.calls[-1] == ("close",) and app.return_value == 0
 
 
 async def test_every_action_is_in_the_palette() -> None:

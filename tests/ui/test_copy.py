@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -147,7 +148,10 @@ async def test_the_home_screen_copies_whole_names_however_narrow_it_is() -> None
         assert not shows(app, mountpoint)
         await pilot.press("y")
         await settle(pilot)
-        assert app.clipboard.startswith(f"nvme0n1  {model}  ") and mountpoint in app.clipboard
+        first, row = app.clipboard.split("\n")
+        assert first.startswith(f"host {os.uname().nodename}, 20") and first.endswith(" UTC")
+        assert row.startswith(f"NAME nvme0n1, MODEL {model}, SIZE ")
+        assert row.endswith(f"MOUNTED {mountpoint}"), "no titles without figures"
         # beside its message no single letters of the rows below
         assert app.screen.query_one(Toast).region.right == app.size.width
 

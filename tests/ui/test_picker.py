@@ -127,7 +127,7 @@ async def test_the_activity_of_disks_is_shown_beside_them() -> None:
         app.screen._tick()  # type: ignore[attr-defined]
         assert row_of(app) == ["300", "0", "3.00", "42 %"]
         assert names(app) == ["nvme0n1", "sda"], "by name"
-        assert app.screen.query_one(DataTable).cursor_row == 1, "the busiest is selected"
+        assert app.screen.query_one(DataTable).cursor_row == 0, "it moves with keys alone"
         # a list that is filled anew keeps them
         await pilot.press("slash", "s", "d", "a")
         assert names(app) == ["sda"] and row_of(app) == ["300", "0", "3.00", "42 %"]
@@ -148,9 +148,12 @@ async def test_a_disk_moves_up_only_when_the_answer_warns_of_it(
             app.screen._tick()
             assert names(app) == ["nvme0n1", "sda", "loop0"]
         answer = replace(answer, state=WARNING)
-        for _ in range(5):
-            app.screen._tick()
-        assert names(app) == ["sda", "nvme0n1", "loop0"]
+        app.screen._tick()
+        assert names(app) == ["sda", "nvme0n1", "loop0"], "in the second of the answer"
+        answer = replace(answer, disk="loop0")
+        app.screen._tick()
+        assert names(app) == ["sda", "nvme0n1", "loop0"], "not every second"
+        answer = replace(answer, disk="sda")
         await pilot.press("down")
         row = app.screen._table.selected.key
         for disk_name in ("nvme0n1", "loop0"):
@@ -163,14 +166,6 @@ async def test_a_disk_moves_up_only_when_the_answer_warns_of_it(
         await settle(pilot)
         assert names(app) == ["loop0", "nvme0n1", "sda"], "in order again with a key"
         assert app.screen._table.selected.key == row
-
-
-async def test_the_first_second_does_not_move_a_cursor_that_is_used() -> None:
-    async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
-        app = await open_picker(pilot)
-        await pilot.press("down", "up")
-        app.screen._tick()  # type: ignore[attr-defined]
-        assert app.screen.query_one(DataTable).cursor_row == 0
 
 
 async def test_the_axis_of_home_begins_with_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -563,6 +558,7 @@ async def test_charts_of_the_selected_disk_use_the_remaining_rows() -> None:
         app = await open_picker(pilot)
         for _ in range(3):
             app.screen._tick()  # type: ignore[attr-defined]
+        await pilot.press("down")
         await settle(pilot)
         text = render_pictures(app)[".txt"]
         assert "IOPS of sda" in text and "Await of sda" in text and "reads    300" in text
@@ -572,6 +568,23 @@ async def test_charts_of_the_selected_disk_use_the_remaining_rows() -> None:
         await pilot.resize_terminal(160, 24)
         await settle(pilot)
         assert "IOPS of" not in render_pictures(app)[".txt"]
+
+
+async def test_the_open_disk_has_one_row_the_first() -> None:
+    async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
+        app = await open_picker(pilot)
+        await pilot.press("enter")
+        await settle(pilot)
+        await pilot.press("escape")
+        await open_picker(pilot)
+        assert names(app) == ["▸ nvme0n1", "sda"]
+        text = render_pictures(app)[".txt"]
+        assert "(open)" in text and "Watched, no job runs (Enter returns to it)" in text
+        await pilot.press("space")
+        assert names(app) == ["▸ ● nvme0n1", "sda"], "it can be marked like any other"
+        await pilot.press("space", "greater_than_sign", "R")
+        await settle(pilot)
+        assert names(app) == ["▸ nvme0n1", "sda"], "Z first"
 
 
 async def test_charts_of_the_open_session_s_disk() -> None:
@@ -647,7 +660,7 @@ class FakeReader(DiskUseReader):
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_who_uses_the_disk_is_shown_without_a_key(size: tuple[int, int]) -> None:
+async def test_who_uses_the_selected_disk_is_shown(size: tuple[int, int]) -> None:
     reader, now = FakeReader(None, HOG), count(10, 3)
     app = make_picker(PickerCalls())
     app.targets._backend = replace(
@@ -660,6 +673,8 @@ async def test_who_uses_the_disk_is_shown_without_a_key(size: tuple[int, int]) -
             await finish_workers(app)
         await settle(pilot)
         assert not reader.readings
+        assert "fio (812): 100 % of bytes" in screen_text(app), "the answer has it without a key"
+        await pilot.press("down")
         assert "fio (812, bob) 100 % of its bytes" in " ".join(screen_text(app).split())
         assert "does all of its bytes" in app.screen.copied_text()  # type: ignore[attr-defined]
 

@@ -152,6 +152,9 @@ def test_processes_are_of_all_disks_without_the_probe() -> None:
         def command(self, pid: int) -> str:
             return {7: "dd if=/dev/vda of=/dev/null bs=1M"}.get(pid, "")
 
+        def user(self, pid: int) -> str:
+            return {7: "backup"}.get(pid, "root")
+
     found = [ProcessRates(7, "dd", 3 << 20, 0.0), ProcessRates(100, "fio", 0.0, 1 << 20)]
 
     def told(state: LiveState, source: ProcessIo | None, width: int = 80) -> str:
@@ -170,8 +173,8 @@ def test_processes_are_of_all_disks_without_the_probe() -> None:
     assert "waiting for I/O" in text and "no processes" in told(state, None)
     found.append(ProcessRates(9, "make", 1 << 20, 0.0, children=True))
     text = told(state, source)
-    assert "make + children 9 1.00" in text and "dd if=/dev/vda of=/dev… 7 " in text
-    assert "dd if=/dev/vda of=/dev/null bs=1M 7 " in told(state, source, 120)
+    assert "make + children 9 root 1.00" in text and "dd if=/dev/vda of=/de… 7 backup " in text
+    assert "dd if=/dev/vda of=/dev/null bs=1M 7 backup " in told(state, source, 120)
     found.clear()
     assert "no process that this user can read did I/O" in told(state, source)
 
@@ -217,12 +220,16 @@ def test_the_filter_of_processes_and_cgroups_looks_at_names_and_not_at_figures()
         def command(self, pid: int) -> str:
             return {7: "dd if=/dev/vda of=/dev/null"}.get(pid, "")
 
+        def user(self, pid: int) -> str:
+            return {7: "amanda"}.get(pid, "bob")
+
     def told(words: str) -> str:
         table = processes_view.rows(LiveState(), Source(), 120, UTF8, words=words)
         return " ".join(" ".join(text for row in table for text, _ in row).split())
 
     assert "fio" in told("3") and "dd" not in told("3"), "130 is a pid, 3.00 MiB/s is none"
     assert "dd if=" in told("dev/NULL dd") and "fio" not in told("dev/null")
+    assert "dd" in told("Amanda") and "fio" not in told("amanda"), "a user"
     assert told("xyz").endswith("no process matches 'xyz'; Esc clears the filter")
     assert "(/proc/PID/io)" in told("") and "(/proc/PID/io)" not in told("proc")
 

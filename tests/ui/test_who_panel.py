@@ -70,7 +70,28 @@ def test_an_ordinary_user_reads_what_is_hidden() -> None:
     assert "137 processes of others hidden" in lines[-1]
 
 
+def test_what_nobody_can_read_is_told_only_where_a_user_is_missing() -> None:
+    closed = replace(USE, hidden=1)
+    lines = panel(closed)
+    assert "(1 process closed even to root, the kernel, ended processes)" in lines[4]
+    assert "to root" not in " ".join([*lines[:4], *lines[5:]])
+    known = replace(closed, disks={"nvme0n1": (64.0 * MIB, 22.0 * MIB, 1.0)})
+    for use in (known, replace(known, hidden=137, as_root=False)):
+        assert "hidden" not in (text := " ".join(panel(use))) and "process that" not in text
+    idle = replace(known, users=(), disks={"nvme0n1": (0.0, 0.0, 0.0)}, as_root=False)
+    assert "hidden" not in " ".join(panel(idle)), "nobody did anything"
+
+
+def test_a_long_command_uses_the_row() -> None:
+    long = replace(USE, users=(replace(HOG, command="fio " + "--option=value " * 7 + "--end"),))
+    assert "--end" in panel(long, 200)[2] and "--end" not in long.users[0].name
+
+
 def test_a_quiet_disk_is_used_by_nobody() -> None:
+    stacked = Target(DEVICE, "/dev/loop0", "loop0", ("loop0", "sda"))
+    quiet = replace(USE, users=(), disks={"loop0": (0.0, 0.0, 0.0), "sda": (5e6, 0.0, 0.0)})
+    rows = who_panel.rows(quiet, stacked, 100, 8, UTF8, "")
+    assert any("Nobody read or wrote" in text for row in rows for text, _ in row), "sda is below it"
     lines = panel(DiskUse(9.0, 1.0, (), as_root=True, disks={"nvme0n1": (0.0, 0.0, 0.0)}))
     assert "Nobody read or wrote in 1 s (last reading)." in " ".join(lines)
 
@@ -88,8 +109,8 @@ def test_the_latencies_of_their_own_requests_are_shown() -> None:
         return "".join(text for text, _ in rows[2])
 
     assert line(100).split()[-5:] == ["64.0", "500", "µs", "9.00", "ms"]
-    assert line(20).split()[-4:] == ["64.0", "500", "µs", "–"], "99 % of 40 is no percentile"
-    assert line(2).split()[-3:] == ["64.0", "–", "–"]
+    assert line(20).split()[-3:] == ["64.0", "500", "µs"], "99 % of 40 is no percentile"
+    assert line(2).split()[-1] == "64.0"
     assert line(100, 90).split()[-1] == "64.0"
 
 

@@ -5,7 +5,6 @@ An ordinary user sees only own processes; ``DiskUse.hidden`` counts the others."
 from __future__ import annotations
 
 import os
-import pwd
 import time
 from collections.abc import Callable, Iterator, Mapping
 
@@ -15,7 +14,7 @@ from iopstui.linux.counters.whole_disks import SECTOR, has_remote_mounts
 from iopstui.linux.devices.open_devices import ByAccess, KnownFiles, OpenDevices
 from iopstui.linux.kernel_files import Roots, decode, list_names, read_bytes, read_int, read_text
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
-from iopstui.linux.process.processes import command_of, task_stat
+from iopstui.linux.process.processes import command_of, task_stat, user_of
 from iopstui.model.answer.process import CHILD, FROZEN, RING_PLACE, place_kind
 from iopstui.model.answer.use import ALL_HIDDEN, BlockedTask, DiskUse, DiskUser, RingWaiter
 from iopstui.model.block.device import BlockDevice
@@ -24,6 +23,7 @@ from iopstui.model.samples import DiskCounters
 from iopstui.model.sources import parse_pressure
 from iopstui.text import printable
 
+MAX_COMMAND = 120
 MAX_USERS, MAX_MORE_USERS = 12, 36
 """How many of the busiest processes, and how many including those that may do most of a slower
 disk's I/O."""
@@ -110,9 +110,10 @@ class DiskUseReader:
                 names = _both(names, self._of_children.get(process.pid, _NO_FILES))
             reading, writing = names
             yield DiskUser(
-                process.pid, process.comm, command_of(place), _user(place), process.read_s,
-                process.write_s, reading | writing, group_of(process.pid, self._roots),
-                process.children, process.kernel, reading - writing, writing - reading,
+                process.pid, process.comm, command_of(place, MAX_COMMAND), user_of(place),
+                process.read_s, process.write_s, reading | writing,
+                group_of(process.pid, self._roots), process.children, process.kernel,
+                reading - writing, writing - reading,
             )  # fmt: skip
 
     def _vmstat(self) -> dict[str, int]:
@@ -229,16 +230,6 @@ def _growth(
     if any(name not in now or name not in before for name in names):
         return None
     return sum(now[name] - before[name] for name in names) / seconds
-
-
-def _user(place: str) -> str:
-    try:
-        number = os.stat(place).st_uid
-        return pwd.getpwuid(number).pw_name
-    except OSError:
-        return ""
-    except KeyError:
-        return str(number)
 
 
 def group_of(pid: int, roots: Roots) -> str:

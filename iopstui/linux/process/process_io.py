@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from iopstui.linux.counters.whole_disks import WholeDisks
 from iopstui.linux.kernel_files import KernelFile, Roots, decode, read_bytes
-from iopstui.linux.process.processes import command_of
+from iopstui.linux.process.processes import command_of, user_of
 from iopstui.model.samples import DiskCounters
 from iopstui.text import printable
 
@@ -102,6 +102,10 @@ class ProcessIo:
     def command(self, pid: int) -> str:
         """The command line of a process; "" for a kernel thread, or if the process is gone."""
         return command_of(f"{self._proc}/{pid}", MAX_COMMAND)
+
+    def user(self, pid: int) -> str:
+        """The user of a process; "" if it is gone."""
+        return user_of(f"{self._proc}/{pid}")
 
     def _limits(self, moved: tuple[int, int] | None, seconds: float) -> tuple[float, float] | None:
         """Bytes per second that all disks together read and wrote, an upper bound for each

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pwd
 import threading
 import time
+from functools import lru_cache
 
 from iopstui.format import cut
 from iopstui.linux.kernel_files import decode, read_bytes
@@ -143,3 +145,19 @@ def command_of(place: str, width: int = COMMAND_WIDTH) -> str:
     words = decode(read_bytes(f"{place}/cmdline") or b"").split("\0")
     text = printable(" ".join(filter(None, [os.path.basename(words[0]), *words[1:]])))
     return cut(text, width)
+
+
+def user_of(place: str) -> str:
+    """The user of the process with this directory in /proc; "" if it is gone."""
+    try:
+        return _user_name(os.stat(place).st_uid)
+    except OSError:
+        return ""
+
+
+@lru_cache(256)
+def _user_name(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)

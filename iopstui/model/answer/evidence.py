@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from iopstui import format as units
 from iopstui.model.answer.answer import Answer
 from iopstui.model.answer.situation import FEW_IOS, WAITED_PERCENT, Situation
-from iopstui.model.answer.who import are_alike, moved_s, who_rows
+from iopstui.model.answer.who import LEAST_REST, are_alike, moved_s, who_rows
 
 MAX_LINES, MAX_UPPER, MAX_LOWER = 5, 2, 8
 LITTLE = 10.0
@@ -105,14 +105,24 @@ def excluded(s: Situation, answer: Answer) -> list[str]:
     return causes
 
 
+def _hidden_users(s: Situation) -> str:
+    """Processes whose I/O could not be read; for root only where users of this disk are missing:
+    it can do nothing about it."""
+    if s.use is None or not s.use.hidden:
+        return ""
+    if not s.use.as_root:
+        return f"the I/O of {s.use.hidden_text} of other users (root sees it)"
+    is_known = not s.bytes_s or 1 - sum(one.share for one in s.shares) < LEAST_REST
+    return "" if is_known else f"the I/O of {s.use.hidden_text} closed even to root"
+
+
 def not_seen(s: Situation, no_probe: str = "") -> list[str]:
     """What could not be read, and what it needs."""
     missing = []
     if s.use is None:
         missing.append("who uses it, blocked tasks, limits of cgroups (not read in these seconds)")
-    if s.use is not None and s.use.hidden:
-        whose = "that root cannot read here" if s.use.as_root else "of other users (root sees it)"
-        missing.append(f"the I/O of {s.use.hidden_text} {whose}")
+    if hidden := _hidden_users(s):
+        missing.append(hidden)
     if s.use is not None and not s.use.as_root and s.conditions.logged is None:
         missing.append("errors in the kernel's log (root reads it)")
     if s.use is not None and not s.use.limits_readable:

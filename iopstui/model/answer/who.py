@@ -18,6 +18,8 @@ from iopstui.model.histogram import merge, percentiles
 from iopstui.model.metrics.probe import ProbeInterval
 
 MAIN_SHARE, MORE_FACTOR = 0.5, 1.5
+LEAST_REST = 0.05
+"""If nobody is known for less than this share of the bytes, that is not worth telling."""
 ALL, LITTLE_SHARE = 0.995, 0.005
 READS, WRITES = 0, 1
 MIN_FOR_P50, MIN_FOR_P99 = 10, 100

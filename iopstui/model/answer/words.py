@@ -23,6 +23,8 @@ IN_USE = 1.0
 LITTLE_IDLE, MUCH_CPU_WAIT = 3.0, 50.0
 SOME_WAIT_PERCENT = 0.5
 """Percent of the time; less counts as nothing, and would be shown as 0 %."""
+TOO_FEW = 10
+"""Fewer in all seconds together have no latency worth telling."""
 LOWER_SHARE = 0.25
 """A layer holds requests back if the devices below it have less than this part of them."""
 NOTHING_WAITS = "nothing waits"
@@ -41,7 +43,11 @@ def quiet_parts(s: Situation) -> tuple[str, str]:
             return f"{s.disk}: no I/O completed in {seconds:.0f} s", f"{s.now_in_flight} in flight"
         return f"{s.disk} is idle: no I/O for {seconds:.0f} s", _idle_waits(s)
     busy = "" if s.busy is None else f" at {units.percent(s.busy)} % busy"
-    if s.mean_ms is None:
+    seconds = sum(rates.seconds for rates in s.seconds)
+    if s.ios_s * seconds < TOO_FEW and (s.busy or 0.0) < 1.0 and not s.may_be_slow:
+        # the kernel counts whole milliseconds: a mean of so few says nothing
+        does = f"did {units.counted(round(s.ios_s * seconds), 'I/O')} in {seconds:.0f} s"
+    elif s.mean_ms is None:
         does = f"does {units.number(s.ios_s)} I/Os/s{busy}"
     else:
         does = f"answers in {_latency(s)}{busy}{usual(s)}"

@@ -43,13 +43,14 @@ def _head(screen: Screen[Any]) -> Sequence[str]:
     return [*head(), title]
 
 
-def row_text(screen: Screen[Any]) -> str:
-    """The row under the cursor of a list; "" without a list."""
+def row_text(screen: Screen[Any], titled: bool = False) -> str:
+    """The row under the cursor of a list; "" without a list. ``titled``: with the columns'
+    titles."""
     tables = sorted(screen.query(DataTable), key=lambda table: table is not screen.focused)
     for table in tables:
         if table.row_count:
             if isinstance(table, ListTable):
-                return table.row_text()
+                return table.row_text(titled)
             cells = map(str, table.get_row_at(table.cursor_row))
             return "  ".join(cell.strip() for cell in cells if cell.strip())
     for options in screen.query(OptionList):
@@ -64,12 +65,18 @@ def place_and_time(
     """Where and when something was measured, for a reader elsewhere: "host db1, 2026-11-27 20:32:14
     UTC, loop2 (64 MiB, /srv/disk.img, on vda)". Without a ``host`` only the target's path is
     given."""
-    stamp = (f.utc(wall_ms) if wall_ms is not None else None) or ""
-    when = stamp[:19].replace("T", " ") + " UTC" if stamp else ""
+    when = host_and_time(host, wall_ms)
     if not host:
         return ", ".join(filter(None, (target.path, when)))
     places = " and ".join(_place_text(place, devices) for place in target.places)
-    return ", ".join(filter(None, (f"host {host}", when, places)))
+    return ", ".join(filter(None, (when, places)))
+
+
+def host_and_time(host: str, wall_ms: float | None) -> str:
+    """ "host db1, 2026-11-27 20:32:14 UTC"."""
+    stamp = (f.utc(wall_ms) if wall_ms is not None else None) or ""
+    when = stamp[:19].replace("T", " ") + " UTC" if stamp else ""
+    return ", ".join(filter(None, (f"host {host}" if host else "", when)))
 
 
 def _place_text(place: TargetPath, devices: Mapping[str, BlockDevice]) -> str:

@@ -111,12 +111,16 @@ class ListTable(DataTable[Text]):
             style = column.style if column.style_of is None else column.style_of(item)
             yield Text(text, style or "", justify="left" if column.left else "right", no_wrap=True)
 
-    def row_text(self) -> str:
-        """The row under the cursor, all columns with whole texts, for the clipboard."""
-        texts = (
-            printable(column.text(self.selected)).strip() for column in self._by_title.values()
-        )
-        return "  ".join(filter(None, texts))
+    def row_text(self, titled: bool = False) -> str:
+        """The row under the cursor, all columns with whole texts, for the clipboard; ``titled``:
+        "NAME sda, SIZE 3.64 TiB"."""
+        texts = {
+            title: printable(column.text(self.selected)).strip()
+            for title, column in self._by_title.items()
+        }
+        if titled:
+            return ", ".join(f"{title} {text}" for title, text in texts.items() if text)
+        return "  ".join(filter(None, texts.values()))
 
     def _render_cell(self, row_index: int, column_index: int, base_style: Style, width: int,
                      cursor: bool = False, hover: bool = False) -> list[list[Segment]]:  # fmt: skip

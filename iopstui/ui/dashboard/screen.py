@@ -624,7 +624,9 @@ class Dashboard(CanvasScreen):
             if plan.framed:
                 index = self.index_of(panel.name)
                 focused = self.focus_shown and self.tab == index
-                rows = panel.box_rows(data, box.width, box.height, str(index + 1), focused)
+                # the key 3 shows both boxes of figures; its number is on the first
+                number = "" if panel.name == "kernel" else str(index + 1)
+                rows = panel.box_rows(data, box.width, box.height, number, focused)
             else:
                 rows = panel.rows(data, box.width, box.height)
             panels[panel.name].show(rows)

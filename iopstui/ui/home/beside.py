@@ -54,8 +54,8 @@ COLUMNS = (
 
 
 class BesideScreen(Modal[bool]):
-    """A disk's answer, figures, users and charts. Nothing here is of the job ``job``, which goes on
-    elsewhere. Returns True if the disk is to be opened, which ends the job."""
+    """A disk's answer, figures, users and charts. Nothing here is of the job that goes on
+    elsewhere; ``job`` names it, or "" once it has ended. Returns True to open the disk."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("enter", "open", "Open", show=False), *LIST_KEYS,
@@ -63,15 +63,14 @@ class BesideScreen(Modal[bool]):
     size_class = "wide"
     about = (
         "A disk, while a job runs on another one: its answer, the figures of the last second, and "
-        "who uses it. The job goes on. Enter opens the disk; as this ends the job, it asks first."
+        "who uses it. The job goes on. Enter opens the disk; if that ends the job, it asks first."
     )
 
-    def __init__(self, name: str, job: str, charset: Charset, read: Callable[[], DiskNow]) -> None:
-        super().__init__(
-            f"{name} (meanwhile on {job})", charset,
-            (("Enter", "Open (asks: it ends the job)", "screen.open"), CLOSE_HINT),
-        )  # fmt: skip
-        self._disk, self._read = name, read
+    def __init__(
+        self, name: str, job: Callable[[], str], charset: Charset, read: Callable[[], DiskNow]
+    ) -> None:
+        super().__init__(name, charset, (("Enter", "Open this disk", "screen.open"), CLOSE_HINT))
+        self._disk, self._job, self._read = name, job, read
         self._charts = DiskCharts(charset, named=False)
         self._shown: Text | None = None
 
@@ -86,7 +85,10 @@ class BesideScreen(Modal[bool]):
     def _show(self) -> None:
         if self.is_leaving:
             return
-        width, now = self.box.content_region.width, self._read()
+        width, now, job = self.box.content_region.width, self._read(), self._job()
+        title = f"{self._disk} (meanwhile on {job})" if job else self._disk
+        if title != self.heading:
+            self.set_title(title)
         text = self._text(now, width)
         if text != self._shown:
             self._shown = text

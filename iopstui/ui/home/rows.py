@@ -121,8 +121,9 @@ def _bar(utils: Sequence[float], bars: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DiskRow:
-    """A row of the table: a device, or the open session (which has no ``device``). ``name`` is that
-    of the device whose figures the row shows; ``draw`` draws its last minute."""
+    """A row of the table: a device, or the open session (``is_open``; without a ``device`` unless
+    it is of this one alone). ``name`` is that of the device whose figures the row shows; ``draw``
+    draws its last minute."""
 
     key: str
     label: str
@@ -133,6 +134,7 @@ class DiskRow:
     activities: Mapping[str, Activity]
     draw: Callable[[Activity], str]
     device: BlockDevice | None = None
+    is_open: bool = False
 
     @property
     def activity(self) -> Activity | None:
@@ -160,7 +162,7 @@ def label(name: str, depth: int, marked: bool, wide: bool) -> str:
 
 def _words(id_: str, title: str, width: int, key: Callable[[DiskRow], Any] | None = None) -> Column:
     return Column(id_, title, width, left=True, sorts=UP, key=key,
-                  style_of=lambda row: BOLD if row.device is None else None)  # fmt: skip
+                  style_of=lambda row: BOLD if row.is_open else None)  # fmt: skip
 
 
 def _live(figure: Figure, title: str, width: int, form: Callable[[float | None], str],
@@ -233,11 +235,11 @@ def model_text(device: BlockDevice) -> str:
 
 
 def mount_text(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
-    """Mount point of the device or of a device on it; else its use; "–" without one."""
+    """Mount point of the device or of a device on it; else its use; "no" without one."""
     usage = use_above(device, devices)
     for prefix in ("carries ", "mounted at "):
         usage = usage.removeprefix(prefix)
-    return f.MISSING if usage == UNMOUNTED or not usage else usage
+    return "no" if usage == UNMOUNTED or not usage else usage
 
 
 def detail_rows(
@@ -273,11 +275,11 @@ def users_text(target: Target, use: DiskUse | None) -> str:
         user = users.get(one.pid or 0)
         owner = f", {user.user}" if user is not None and user.user else ""
         name = f"{user.comm} ({user.pid}{owner})" if user is not None else one.name
-        texts.append(f"{name} {100 * min(1.0, one.share):.0f} % of its bytes")
+        texts.append(f"{name} {100 * min(1.0, one.share):.0f} %")
     if not texts and any(use.disks[disk][:2]):
         hidden = "" if use.as_root else " (root sees all processes)"
         return f"no process that can be seen{hidden}"
-    return ", ".join(texts)
+    return f"{', '.join(texts)} of its bytes" if texts else ""
 
 
 def _queue(device: BlockDevice) -> str:
@@ -433,7 +435,7 @@ class DiskCharts(Canvas):
         iops, awaits = ["", ""], ["", ""]
         if rates is not None:
             iops = [f.number(rates.w_s), f.number(rates.r_s)]
-            awaits = [f.dense_ms(rates.w_await), f.dense_ms(rates.r_await)]
+            awaits = ["" if ms is None else f.dense_ms(ms) for ms in (rates.w_await, rates.r_await)]
         self._iops.paint(history, self._window, iops, ())
         self._await.paint(history, self._window, awaits, ())
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
 from rich.style import Style
@@ -30,7 +30,7 @@ from iopstui.model.block.target import TargetPath
 from iopstui.recording.recent import RecentRecording
 from iopstui.text import printable
 from iopstui.ui.core.backend import Backend
-from iopstui.ui.core.clipboard import row_text
+from iopstui.ui.core.clipboard import host_and_time, row_text
 from iopstui.ui.core.list_table import ListTable
 from iopstui.ui.core.modal import KeyLine
 from iopstui.ui.dialogs.text import FILTER_HINT, TypeToFilter
@@ -46,7 +46,7 @@ SETTLE_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
 CHART_INTERVAL_S = 2
 """Seconds between two paints of the charts; a column shows two seconds."""
 SORT_INTERVAL_S = 5
-"""Seconds between two sorts by who needs attention, until a key is pressed."""
+"""Least seconds between two sorts by who needs attention, until a key is pressed."""
 ROOMY_HEIGHT = 30
 FRAME_COLUMNS = 4
 """Columns of a box and its scroll bar."""
@@ -99,10 +99,11 @@ FOOTER_HINTS = (
     ("y", "Copy", "app.do('copy', 0)"),
     ("?", "Help", "app.do('help', 0)"),
 )  # fmt: skip
-QUIT = ("q", "Quit", "app.quit")
+QUIT = ("q", "Quit", "screen.leave")
+STOP_TITLE = "Stop what is running?"
 OPEN_ROW = "(open)"
-"""The key of the open session's row, also shown there instead of a mount point; the session's disk
-has a row of its own, too."""
+"""Shown in the open session's row instead of a mount point; also the key of that row, unless it is
+the one of the session's only disk."""
 
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         Binding("less_than_sign", "sort(-1)", "Sort by the column before"),
         Binding("greater_than_sign", "sort(1)", "Sort by the next column"),
         Binding("R", "reverse", "Reverse the order"),
-        Binding("q", "app.quit", "Quit"),
+        Binding("q", "leave", "Quit"),
         *ACT_BINDINGS,
     ]
     letters_filter = False
@@ -168,7 +169,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     _message = _open_text = _alarming = ""
     _rescan_pending = _reading_use = _was_used = False
     _use: DiskUse | None = None
-    _ticks = 0
+    _ticks = _next_sort = 0
 
     def __init__(
         self, backend: Backend, charset: Charset, error: str, actions: frozenset[str],
@@ -378,14 +379,15 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         trees: dict[DiskRow, list[DiskRow]] = {}
         tree: list[DiskRow] = []
         for depth, device in rows.device_tree(self._devices or {}, self._show_partitions):
-            model, mounted = self._texts[device.name]
-            row = DiskRow(
-                device.path, self._label(depth, device), device.name, model, f.size(device.size),
-                mounted, self._activity, self._minute, device,
-            )  # fmt: skip
+            row = self._row(depth, device)
             if depth == 0 or not trees:
                 tree = trees[row] = []
             tree.append(row)
+        opened = self._opened
+        if opened is not None and not any(disk.is_open for disk in trees):
+            row = DiskRow(OPEN_ROW, f"▸ {opened.name}", opened.device, opened.running(), "",
+                          OPEN_ROW, self._activity, self._minute, is_open=True)  # fmt: skip
+            trees[row] = [row]
         disks: Sequence[DiskRow] = [*trees]
         if self._table.order:
             disks = self._table.in_order(disks)
@@ -398,10 +400,21 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
                     disk.device is not None and disk.device.kind == "loop",
                 ),
             )
+        disks = sorted(disks, key=lambda disk: not disk.is_open)
         return [
             row for disk in disks for row in trees[disk]
             if row.key in self._marked or self.matches(row.name, row.model, row.size, row.mounted)
         ]  # fmt: skip
+
+    def _row(self, depth: int, device: BlockDevice) -> DiskRow:
+        """The row of a device; of the open session if this is its only disk."""
+        model, mounted = self._texts[device.name]
+        label, opened = self._label(depth, device), self._opened
+        is_open = depth == 0 and opened is not None and opened.paths == (device.path,)
+        if opened is not None and is_open:
+            label, model, mounted = f"▸ {label}", opened.running(), OPEN_ROW
+        return DiskRow(device.path, label, device.name, model, f.size(device.size), mounted,
+                       self._activity, self._minute, device, is_open)  # fmt: skip
 
     def _minute(self, activity: Activity) -> str:
         bars = rows.BARS if self._charset.name == "utf8" else rows.PLAIN_BARS
@@ -430,17 +443,13 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     def _fill_table(self) -> None:
         """Fill the table again; the cursor stays on its row, or near it."""
-        visible, opened = self._visible_rows(), self._opened
-        names = [row.label for row in visible] + ([opened.name] if opened is not None else [])
-        longest = max(map(len, names), default=0)
+        visible = self._visible_rows()
+        longest = max((len(row.label) for row in visible), default=0)
         widths = rows.column_widths(self.app.size.width - FRAME_COLUMNS, longest)
         placeholder = self.query_one("#home-none", Static)
-        placeholder.display = not visible and not self.filter_hint
+        placeholder.display = not any(row.device for row in visible) and not self.filter_hint
         if placeholder.display:
             placeholder.update(SEARCHING if self._devices is None else NO_DISK)
-        if opened is not None and self.matches(opened.name):
-            visible.insert(0, DiskRow(OPEN_ROW, f"▸ {opened.name}", opened.device, opened.running(),
-                                      "", OPEN_ROW, self._activity, self._minute))  # fmt: skip
         with self.app.batch_update():
             self._table.show(visible, widths)
         self._explain()
@@ -473,10 +482,24 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             self._show_answer(self._last_answer)
             self._fill_table()
 
+    def copied_head(self) -> list[str]:
+        """Where and when."""
+        return [host_and_time(os.uname().nodename, time() * 1e3)]
+
     def copied_text(self) -> str:
-        """The answer, and the disk or recording under the cursor."""
-        sentence = self._last_answer.sentence_with_span if self._last_answer is not None else ""
-        return f"{sentence}\n{row_text(self)}".strip()
+        """The head, the answer, the disk or recording under the cursor, and who uses it."""
+        lines = self.copied_head()
+        lines.append(self._last_answer.sentence_with_span if self._last_answer is not None else "")
+        lines.append(row_text(self, titled=True))
+        if self._table.has_focus and (users := self._users_text()):
+            lines.append(f"Used by {users}")
+        return "\n".join(filter(None, lines))
+
+    def _users_text(self) -> str:
+        device, devices = self._selected(), self._devices or {}
+        if device is None:
+            return ""
+        return rows.users_text(self._answer.target([device.name], devices), self._use)
 
     def _show_answer(self, answer: Answer | None) -> None:
         row = answer_row(answer, self.app.size.width, self._charset)
@@ -501,10 +524,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if self._ticks % CHART_INTERVAL_S == 1:
             self._paint_charts()
         table = self._table
-        if self._ticks == 1 and self._opened is None and not self._was_used:
-            means = [row.mean for row in table.items]
-            table.move_cursor(row=means.index(max(means)) if means else 0)
-        if self._ticks % SORT_INTERVAL_S == 0 and not self._was_used and self._sort_anew():
+        if self._ticks >= self._next_sort and not self._was_used and self._sort_anew():
+            self._next_sort = self._ticks + SORT_INTERVAL_S
             self._fill_table()
             return
         opened = self._opened if self._is_open_row else None
@@ -568,13 +589,12 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         box = self.query_one("#home-about")
         box.border_title = Text(printable(device.name) if device is not None else "Disk")
         devices = self._devices or {}
-        users = rows.users_text(self._answer.target([device.name], devices), self._use) if (
-            device is not None) else ""  # fmt: skip
+        users = self._users_text()
         about = rows.detail_rows(device, devices, users) if device is not None else []
         if self._opened is not None and self._is_open_row:
             self._open_text = self._opened.describe()
             box.border_title = Text(printable(self._opened.name))
-            about = [("Now", self._open_text), ("Enter", "returns to it")]
+            about = [("Now", f"{self._open_text} (Enter returns to it)"), *about]
         self.query_one("#home-facts", Static).update(self._facts_table(about), layout=False)
         width = self.app.size.width - 2
         line = rows.summary_line(device, devices, width, users) if device else ""
@@ -634,7 +654,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     @property
     def _is_open_row(self) -> bool:
         row = self._table.selected
-        return row is not None and row.device is None
+        return row is not None and row.is_open
 
     def _selected(self) -> BlockDevice | None:
         row: DiskRow | None = self._table.selected
@@ -661,11 +681,27 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             return
         paths = tuple(self._marked) or ((row.key,) if (row := self._table.selected) else ())
         if name in DISK_ACTIONS and not paths:
-            self._show_status(NO_MATCH if self._devices else NO_DISK)
+            if self._devices is not None:
+                self._show_status(NO_MATCH if self._devices else NO_DISK)
             return
         if name == WATCH and len(paths) == 1 and self._looks_beside(paths[0]):
             return
         self.dismiss(HomeChoice(paths if name in DISK_ACTIONS else (), name))
+
+    def action_leave(self) -> None:
+        """Quit; ask first if this ends what runs, which is not visible here."""
+        opened = self._opened
+        if opened is None or not opened.is_busy():
+            self.app.call_later(self.app.action_quit)
+            return
+        from iopstui.ui.dialogs.questions import Confirm
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.app.call_later(self.app.action_quit)
+
+        text = f"{opened.name}: {opened.describe()}. Quitting ends it."
+        self.app.push_screen(Confirm(STOP_TITLE, text, "Stop and quit", self._charset), answered)
 
     def _looks_beside(self, path: str) -> bool:
         """While a job runs: return to it if it uses this device, else show a page of the device.
@@ -683,7 +719,9 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             if opens:
                 self.dismiss(HomeChoice((path,)))
 
-        job = f"{opened.name}: {opened.running()}"
+        def job() -> str:
+            return f"{opened.name}: {opened.running()}" if opened.is_busy() else ""
+
         page = BesideScreen(device.name, job, self._charset, partial(self._disk_now, device))
         self.app.push_screen(page, closed)
         return True

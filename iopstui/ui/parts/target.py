@@ -113,10 +113,11 @@ class TargetKeys(Part):
             self._take(choice)
             return
         from iopstui.ui.dialogs.questions import Confirm
+        from iopstui.ui.home import screen as home
 
         text = f"{activity_text(self.port.state)}. It has to end before anything else is opened."
         self.port.push(
-            Confirm("Stop what is running?", text, "Stop", self.port.charset),
+            Confirm(home.STOP_TITLE, text, "Stop", self.port.charset),
             lambda yes: self._take(choice) if yes else self.go_home(),
         )
 

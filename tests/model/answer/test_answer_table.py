@@ -102,6 +102,16 @@ def test_a_deep_queue_is_waited_for_and_its_program_is_named() -> None:
     assert judge(seen)[0][1].next == advise("hog-bfq", 965)
 
 
+def test_a_handful_of_requests_has_no_mean_worth_telling() -> None:
+    few = changed(rates(1, 0, 1.0), util=0.0)
+    text = first([few, IDLE, IDLE, few, IDLE], use(with_tasks=True), 0.0).text
+    assert text == "vda did 2 I/Os in 5 s; nothing waits"
+    assert "answers in 1.00 ms on average" in first([changed(few, util=1.0)] * 5).text
+    assert "1.00 ms on average" in first([changed(rates(2, 0, 1.0), util=0.0)] * 5).text, "ten"
+    slow = changed(rates(1, 0, 400.0), aqu_sz=0.4, util=40.0)
+    assert "400 ms on average" in first([slow] * 5).text
+
+
 def test_a_disk_that_rests_most_of_the_time_is_busy_at_times_only() -> None:
     """A second of 64 in flight each four seconds reached into six of ten; it was 4 for root and
     "can't tell" for a user in the same seconds."""

@@ -253,7 +253,7 @@ def task_rows(
     words: str = "",
 ) -> list[Row]:  # fmt: skip
     """Processes by their I/O on each disk; ``order``: a title of a column, "": the busiest first.
-    ``words``: only those with all of these in their name or number."""
+    ``words``: only those that have all of these."""
     columns = task_columns(state)
     title = rule(
         width, charset, ("Processes", BOLD), (", by the process that allocated the request", DIM),
@@ -261,7 +261,8 @@ def task_rows(
     )  # fmt: skip
     if not probe.tasks:
         return [title, message(width, charset, "none in this second"), message(width, charset, "")]
-    tasks = [task for task in probe.tasks if has_words(words, task.comm, str(task.pid))]
+    tasks = [task for task in probe.tasks if has_words(
+        words, task.comm, str(task.pid), task.disk, task.group)]  # fmt: skip
     if not tasks:
         return [title, no_match("process", words, width, charset)]
     table_rows = listing(columns, tasks, width, charset, MAX_TASKS, order)

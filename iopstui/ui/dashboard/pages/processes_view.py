@@ -9,6 +9,7 @@ from iopstui.linux.process.process_io import ProcessIo
 from iopstui.model.answer.who import request_latency
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.tables import DOWN, UP, Column, sortable
+from iopstui.text import printable
 from iopstui.ui.dashboard.pages.probe_view import process_column, task_columns, task_rows
 from iopstui.ui.draw.rows import Row, has_words, list_title, listing, message, no_match, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, Charset
@@ -22,7 +23,7 @@ ALL_DISKS = (
 )
 
 
-NUMBERS = 9 + 13 + 15 + 2 * 9
+NUMBERS = 9 + 11 + 13 + 15 + 2 * 9
 """Cells of all columns beside the name."""
 
 
@@ -41,6 +42,21 @@ def _columns(
     columns = (
         process_column(state, max(24, width - NUMBERS), source.command if source else None),
         Column("pid", "pid", 8, sorts=UP),
+        *(
+            [
+                Column(
+                    "",
+                    "user",
+                    10,
+                    lambda name: f.cut(printable(name), 10),
+                    left=True,
+                    rank=2,
+                    read=lambda process: source.user(process.pid),
+                )
+            ]
+            if source
+            else []
+        ),
         Column("read_s", "read MiB/s", 12, f.mib, style=DEVICE, sorts=DOWN),
         Column("write_s", "written MiB/s", 14, f.mib, sorts=DOWN),
     )
@@ -94,7 +110,8 @@ def rows(
         page.append(message(width, charset, f"{which} did I/O in this second"))
     else:
         rates = [one for one in rates if not words
-                 or has_words(words, one.comm, str(one.pid), source.command(one.pid))]  # fmt: skip
+                 or has_words(words, one.comm, str(one.pid), source.command(one.pid),
+                              source.user(one.pid))]  # fmt: skip
         page += listing(columns, rates, width, charset, MAX_ROWS, order) if rates else [
             no_match("process", words, width, charset)]  # fmt: skip
     return page if words else [*page, *_note_rows(source, width, charset)]

@@ -39,7 +39,6 @@ COLUMNS = (
                        "reason"),
     *(row.screen_column() for row in _LOAD),
 )  # fmt: skip
-WITHOUT_IRQ = tuple(column for column in COLUMNS if column.title != "irq")
 
 
 def queues(row: CpuRow) -> str:
@@ -129,7 +128,9 @@ def _blocks(
 ) -> list[Row]:
     block_width = (width - (blocks - 1)) // blocks
     with_bar = block_width >= BLOCK_WIDTH
-    columns = COLUMNS if topology.irq_time is not False else WITHOUT_IRQ
+    empty = {"job"} if not any(cpu.jobs for cpu in cpus) else set()
+    empty |= {"irq"} if topology.irq_time is False else set()
+    columns = tuple(column for column in COLUMNS if column.title not in empty)
     table = table_for(columns, LABEL, block_width - (BAR + 2 if with_bar else 0), charset)
     per_block = -(-len(cpus) // blocks)
     block_rows = [_head(table, blocks, width, charset, with_bar)]

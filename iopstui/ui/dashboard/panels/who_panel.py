@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from iopstui import format as f
 from iopstui.model.answer.use import DiskUse, DiskUser
-from iopstui.model.answer.who import Share, combined_shares, request_latency, who_text
+from iopstui.model.answer.who import LEAST_REST, Share, combined_shares, request_latency, who_text
 from iopstui.model.block.target import Target
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
@@ -15,6 +15,7 @@ from iopstui.ui.draw.rows import Line, Piece, Row, fit, message, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
 
 Seconds = Sequence[Mapping[str, DiskRates]]
+Latency = tuple[int | None, int | None]
 
 BAR_CELLS = 8
 SHARE, PID, USER, RATE = 6, 9, 10, 9
@@ -24,8 +25,6 @@ GROUP, GROUP_FROM = 30, 130
 shown."""
 OLD_S = 2
 """A reading that ended at least so many seconds ago says so."""
-LEAST_REST = 0.05
-"""If the rest of the bytes is smaller than this share, it is not shown."""
 
 
 def title(target: Target) -> str:
@@ -60,20 +59,26 @@ def rows(
     shares = _shares(use, target, seconds)
     users = {user.pid: user for user in use.users}
     disks = (*target.opened, *target.tree)
-    timed = probe is not None and PROCESSES in probe.parts and width >= LATENCY_FROM
+    shown = shares[: max(0, height - 4)]
+    latencies: list[Latency] = [(None, None)] * len(shown)
+    if probe is not None and PROCESSES in probe.parts and width >= LATENCY_FROM:
+        latencies = [request_latency(share.pid or 0, disks, [probe]) for share in shown]
+    timed = any(latency != (None, None) for latency in latencies)
     body = [_header(width, charset, timed)] if shares else []
-    for share in shares[: max(0, height - 4)]:
-        latency = request_latency(share.pid or 0, disks, [probe]) if timed and probe else None
-        body.append(_row(share, users.get(share.pid or 0), width, charset, latency))
+    for share, latency in zip(shown, latencies, strict=True):
+        user = users.get(share.pid or 0)
+        body.append(_row(share, user, width, charset, latency if timed else None))
     rest = 1 - sum(share.share for share in shares)
     if shares and rest >= LEAST_REST:
-        others = "other users, the kernel" if use.hidden else "the kernel"
+        hidden = f"{use.hidden_text} closed even to root" if use.as_root else "other users"
+        others = f"{hidden}, the kernel" if use.hidden else "the kernel"
         text = f"{100 * rest:3.0f} %  by nobody that can be named ({others}, ended processes)"
         body.append(message(width, charset, text))
     if not shares:
         body += wrap(width, charset, _nobody(use, target))
     head = rule(width, charset, (title(target), BOLD), right=_value(use, shares, now_s))
-    foot = message(width, charset, _foot(use, job, is_live))
+    is_unknown = rest >= LEAST_REST and bool(shares or _moved(use, target))
+    foot = message(width, charset, _foot(use, job, is_live, is_unknown))
     return [*pad([head, *body], height - 1, width), foot]
 
 
@@ -93,8 +98,7 @@ def _shares(use: DiskUse, target: Target, seconds: Seconds) -> tuple[Share, ...]
 
 
 def _nobody(use: DiskUse, target: Target) -> str:
-    moved = sum(sum(use.disks[name][:2]) for name in target.tree if name in use.disks)
-    if not moved:
+    if not _moved(use, target):
         return f"Nobody read or wrote in {_time(use)} (last reading)."
     return (
         f"No process that can be seen has files open there and did I/O in {_time(use)} "
@@ -102,16 +106,22 @@ def _nobody(use: DiskUse, target: Target) -> str:
     )
 
 
+def _moved(use: DiskUse, target: Target) -> float:
+    """Bytes per second of the target's own disks; of those below if they are not counted."""
+    own = [name for name in target.opened if name in use.disks]
+    return sum(sum(use.disks[name][:2]) for name in own or target.tree if name in use.disks)
+
+
 def _time(use: DiskUse) -> str:
     """How much time the reading covers: reading every second would cost too much."""
     return f"{max(1, round(use.seconds))} s"
 
 
-def _foot(use: DiskUse, job: str, is_live: bool) -> str:
-    whose = "that root cannot read here" if use.as_root else "of others hidden (root sees them)"
-    hidden = f"{use.hidden_text} {whose}"
+def _foot(use: DiskUse, job: str, is_live: bool, is_unknown: bool) -> str:
+    """``is_unknown``: part of the bytes are by nobody who is known."""
+    hidden = f"{use.hidden_text} of others hidden (root sees them)"
     keys = ["u all processes"] * is_live + [f"r runs {printable(job)}"] * bool(job)
-    return " · ".join([hidden] * bool(use.hidden) + keys)
+    return " · ".join([hidden] * (bool(use.hidden) and is_unknown and not use.as_root) + keys)
 
 
 def _header(width: int, charset: Charset, timed: bool) -> Row:
@@ -122,14 +132,14 @@ def _header(width: int, charset: Charset, timed: bool) -> Row:
 
 def _row(
     share: Share, user: DiskUser | None, width: int, charset: Charset,
-    latency: tuple[int | None, int | None] | None,
+    latency: Latency | None,
 ) -> Row:  # fmt: skip
     full = round(min(1.0, share.share) * BAR_CELLS)
     line = Line(width, charset).add(f"{100 * share.share:{SHARE - 2}.0f} % ", BOLD)
     line.add(charset.full * full, DEVICE).add(charset.empty * (BAR_CELLS - full), DIM)
     line.add(f" {share.pid or '':>{PID}} ")
     line.add(fit(printable(user.user), USER - 1) + " " if user else " " * USER)
-    times = [f.latency(ns) for ns in latency] if latency is not None else []
+    times = ["" if ns is None else f.latency(ns) for ns in latency] if latency is not None else []
     space = line.free - RATE - len(times) * LATENCY - (GROUP if width >= GROUP_FROM else 0) - 1
     name = printable(user.command or user.comm) if user else printable(share.name)
     suffix = " + children" if user is not None and user.children else ""
