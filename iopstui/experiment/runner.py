@@ -28,6 +28,7 @@ from iopstui.fio.job_shape import shape_of
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
 from iopstui.format import counted
+from iopstui.linux.process.cpu_users import CpuUsers
 from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import TunableRequest, restore_rank, with_side_effects
@@ -174,7 +175,7 @@ class ExperimentRunner:
         self.points.begin_point(step, self.remaining_s())
         length = self.plan.settle, self.plan.measure
         target, shape = self._session.target, shape_of(point_job_text(self.plan, step))
-        disturbances = DisturbanceMeter(target, shape)
+        disturbances = DisturbanceMeter(target, shape, CpuUsers().busiest)
         meter = PointMeter(*length, disturbances)
         judge, settling = ExpectationChecker(self._expectations), SettlingFilter(*length)
 
@@ -212,7 +213,7 @@ class ExperimentRunner:
         point = meter.point()
         if point is None:
             raise JobFailed(f"{step.label}: fio ended before the settle time.",
-                            "Use a shorter --settle.")  # fmt: skip
+                            "Use a shorter settle time.")  # fmt: skip
         if point.seconds < MEASURED_SHARE * self.plan.measure:
             self._session.notice(
                 "warning",

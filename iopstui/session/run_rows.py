@@ -109,7 +109,12 @@ def run_outcome(row: RunRow) -> str:
     outcome = "" if row.ended == DONE else f" {row.ended}"
     if row.iops is None:
         return f"run {row.step}{outcome} without results"
-    text = f"run {row.step}{outcome}: {f.number(row.iops)} IOPS, {f.mib(row.bw)} MiB/s"
+    return f"run {row.step}{outcome}: {run_figures(row)}"
+
+
+def run_figures(row: RunRow) -> str:
+    """The figures of a run that measured something, and the change from the run before."""
+    text = f"{f.number(row.iops)} IOPS, {f.mib(row.bw)} MiB/s"
     if row.p99_ns is not None:
         text += f", p99 {f.latency(row.p99_ns)}"
     if row.to_before is not None:

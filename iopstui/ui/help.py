@@ -42,7 +42,7 @@ SCREENS: tuple[Section, ...] = (
         (
             ("esc, w, c", "to the dashboard, and back; the experiment continues"),
             ("0, 1 2 3 4, tab", "all panes, or one on the whole screen"),
-            ("up down", "scroll the table, or the zoomed pane"),
+            ("up down", "scroll the box whose border shows these arrows"),
             ("n", "plan a new one after the end; the result stays until it starts"),
             ("settle", "the first seconds of each run, not measured"),
             ("knee", "the point with the best ratio of IOPS to latency: beyond it, mainly "
@@ -194,17 +194,21 @@ def help_sections(first: str = "", in_replay: bool = False) -> tuple[Section, ..
 # The help, on top of the current screen.
 
 
+MATCH_HINT = ("Enter", "Next match", "screen.next_match")
 NO_MATCH = "No entry of the help has all of these words."
 
 
 class HelpScreen(TypeToFilter, TextScreen):
     """Sections of (term, meaning). Typing searches them at once, so that no word is mistaken for
-    keys."""
+    keys; Enter shows each match among the other entries."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding(key.HELP_KEY.names, "leave", "Close")
+        Binding(key.HELP_KEY.names, "leave", "Close"),
+        Binding("enter", "next_match", "Next match", show=False),
     ]
     typing_from_start = _typing = True
+    _shown_match = -1
+    """The number of the match that is shown among all entries; below 0: only matches are shown."""
 
     def __init__(self, about: str, sections: Sequence[Section], charset: Charset) -> None:
         self._about, self._sections = about, sections
@@ -215,8 +219,39 @@ class HelpScreen(TypeToFilter, TextScreen):
     def filter_hint(self) -> str:
         return f"Search: {self.filter_text}▏"
 
+    def show_hints(self, note: str = "", clears: bool = False) -> None:
+        """Offer Enter while there is something to search."""
+        others = tuple(hint for hint in self._hints if hint != MATCH_HINT)
+        self._hints = (MATCH_HINT, *others) if self.filter_text.strip() else others
+        super().show_hints(note, clears)
+
+    def action_next_match(self) -> None:
+        """Show all entries, scrolled to the first match, then to the next one."""
+        matches = [
+            (title, entry)
+            for title, entries in self._sections
+            for entry in entries
+            if self.filter_text.strip() and self.matches(title, *entry)
+        ]
+        if not matches:
+            return
+        self._shown_match = (self._shown_match + 1) % len(matches)
+        match, body = matches[self._shown_match], self.query_one(VerticalScroll)
+        content = self.query_one("#text-body > Static", Static)
+        content.update(_help_text("", self._sections, self.charset, match))
+        before = [*_sections_before(self._sections, match)]
+        options = self.app.console.options.update(width=content.size.width)
+        above = _help_text("", before, self.charset) if before else Group()
+        # the title of the section stays visible
+        y = max(0, len(self.app.console.render_lines(above, options)) - 2)
+        # the longer text is laid out by the first refresh
+        self.call_after_refresh(
+            self.call_after_refresh, lambda: body.scroll_to(y=y, animate=False, immediate=True)
+        )
+
     def apply_filter(self) -> None:
         """Show the entries that match the filter, and all entries of a matching title."""
+        self._shown_match = -1
         sections = []
         for title, entries in self._sections:
             matching = tuple(entry for entry in entries if self.matches(title, *entry))
@@ -228,17 +263,37 @@ class HelpScreen(TypeToFilter, TextScreen):
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
 
-def _help_text(about: str, sections: Sequence[Section], charset: Charset) -> Group:
+def _sections_before(
+    sections: Sequence[Section], match: tuple[str, tuple[str, str]]
+) -> Iterator[Section]:
+    """All that is above an entry."""
+    title, entry = match
+    for name, entries in sections:
+        if name == title:
+            yield name, entries[: entries.index(entry)]
+            return
+        yield name, entries
+
+
+def _help_text(
+    about: str, sections: Sequence[Section], charset: Charset,
+    match: tuple[str, tuple[str, str]] | None = None,
+) -> Group:  # fmt: skip
+    """The text of the help; ``match`` is the entry to be marked."""
     parts: list[Text | Table] = []
     if about:
         parts += [Text("Here", style=BOLD), Text(charset.text(f"  {about}")), Text()]
     for title, entries in sections:
         parts.append(Text(charset.text(title), style=BOLD))
         table = Table.grid(padding=(0, 2, 0, 0))
-        table.add_column(width=2 + max(len(term) for term, _ in entries))
+        table.add_column(width=2 + max((len(term) for term, _ in entries), default=0))
         table.add_column(ratio=1)
         for term, meaning in entries:
-            table.add_row(Text("  " + charset.text(term), style=KEY), Text(charset.text(meaning)))
+            is_match = match == (title, (term, meaning))
+            table.add_row(
+                Text("> " if is_match else "  ").append(charset.text(term), KEY),
+                Text(charset.text(meaning), BOLD if is_match else ""),
+            )
         parts += [table, Text()]
     return Group(*parts)
 

@@ -34,7 +34,8 @@ def test_the_knee_of_each_curve_is_named() -> None:
     assert curve_text(single) == (
         "With numjobs=1, take iodepth=16 (best ratio of IOPS to latency): 120k IOPS, 469 MiB/s at "
         "133 µs (mean); 12.0 times the IOPS and 1.3 times the latency of iodepth=1; iodepth=64: "
-        "+0 % IOPS, 4.0 times the latency. Each point ran once: --repeats 3 shows how sure this is."
+        "+0 % IOPS, 4.0 times the latency. Each point ran once: 3 repeats would show how sure this "
+        "is."
     )
     assert curve_text(four).startswith("With numjobs=4, take iodepth=4 (best")
 

@@ -5,11 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import ui_fakes as fakes
 from disks import changed
 from watch_frames import frame, rates
 
-from iopstui.events import FindingReported, FrameReady, StepFinished
+from iopstui.events import (
+    AnswerGiven,
+    FindingReported,
+    FrameReady,
+    Notice,
+    StepFinished,
+    StepStarted,
+)
 from iopstui.model.answer.answer import (
+    CRITICAL,
     GOOD,
     OF_A_SECOND,
     UNKNOWN,
@@ -145,3 +154,45 @@ def test_nothing_is_said_of_parts_of_seconds() -> None:
         answer = answer_of(state, Target(DEVICE, "/dev/sda", "sda", ("sda",)), DEVICES)
         told.append(None if answer is None else answer.rule)
     assert told == ["quiet", None]
+
+
+def run_that_ended(*later: Answer) -> LiveState:
+    """A run of one second, what was said of it, and what was said after it."""
+    state = LiveState()
+    state.apply(StepStarted(1.0, 1, "randread-4k", "randread 4k", (), True))
+    state.apply(FrameReady(2.0, fakes.frame(2, fakes.interval(2, 60))))
+    state.apply(
+        AnswerGiven(2.0, Answer("vda", OF_A_SECOND, GOOD, "fio does 9 IOPS; in flight 4.0"))
+    )
+    state.apply(StepFinished(2.5, 1, 0, "", False))
+    for answer in later:
+        state.apply(AnswerGiven(42.5, answer))
+    state.apply(Notice(42.5, "info", "later"))
+    return state
+
+
+def test_the_result_of_a_run_stays_until_the_next_one() -> None:
+    idle = Answer("vda", "quiet", GOOD, "vda is idle: no I/O for 5 s")
+    state = run_that_ended(idle)
+    said = answer_of(state, None, {})
+    assert said is not None
+    assert said.text.startswith("Run 1 ended 40 s ago: ") and " IOPS, " in said.text
+    assert said.text.endswith("; at its end in flight 4.0; now vda is idle")
+    assert text(said, 80) == " ● Run 1 ended 40 s ago: 46.6k IOPS, 182 MiB/s, p99 569 µs"
+    state.apply(StepStarted(50.0, 2, "randread-4k", "randread 4k", (), True))
+    said = answer_of(state, None, {})
+    assert said is None, "the next run has no answer yet"
+
+
+def test_what_is_worse_than_a_result_is_said_first() -> None:
+    busy = Answer("vda", "busy", WARNING, "vda is busy: I/Os take 9 ms")
+    said = answer_of(run_that_ended(busy), None, {})
+    assert said is not None and said.who == "now ▲ vda is busy"
+    dead = Answer("vda", "silent", CRITICAL, "vda has answered nothing for 3 s")
+    said = answer_of(run_that_ended(dead), None, {})
+    assert said == dead
+
+
+def test_right_after_a_run_its_answer_has_no_other_beside_it() -> None:
+    said = answer_of(run_that_ended(), None, {})
+    assert said is not None and not said.who and "now" not in said.text

@@ -476,7 +476,7 @@ async def test_a_result_outlives_its_disk() -> None:
         assert where == "host db1, nvme0n1 (1 TiB, Sparrow SN 850)"
         assert head == "randread-4k on nvme0n1: sweep: done, 7 points"
         assert first.startswith("Take iodepth=16 (best ratio of IOPS to latency): 120k IOPS")
-        assert first.endswith("--repeats 3 shows how sure this is."), "in one line"
+        assert first.endswith("3 repeats would show how sure this is."), "in one line"
         assert rest[-1].split()[:4] == ["7", "64", "120k", "469"]
         await pilot.press("n")
         await pilot.pause()
@@ -575,6 +575,53 @@ async def test_one_pane_at_a_time_on_a_small_terminal() -> None:
         assert shows(pilot.app, "Little's law")
         await pilot.press("tab")
         assert shows(pilot.app, "[ 1 Points ]")
+
+
+DISTURBED = ("CPU 0, 1 were full: other programs used at least 160 % of a CPU there; the busiest "
+             "was hog (965) with 98 %")  # fmt: skip
+
+
+async def disturbed_sweep(pilot: Pilot[int], plan: Plan) -> None:
+    """All of its points are disturbed and unsteady."""
+    under = await begin(pilot, plan, 0, running=False)
+    for index in range(plan.points):
+        event = lab.point_finished(plan, index)
+        point = replace(event.point, disturbed=(DISTURBED,), steady=False)
+        under.tell(replace(event, point=point))
+    under.end(plan.points)
+    await pilot.pause()
+
+
+@pytest.mark.parametrize("size", [SMALL, (118, 32), LARGE])
+async def test_all_that_matters_of_a_result_is_visible(size: tuple[int, int]) -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=size) as pilot:
+        await disturbed_sweep(pilot, lab.SWEEP)
+        for text in ("Can't tell: measured while", "the busiest was hog (965)", "measure longer",
+                     "n opens the form to measure again", "~ disturbed"):  # fmt: skip
+            assert shows(pilot.app, text), screen_text(pilot.app)  # type: ignore[arg-type]
+        assert not shows(pilot.app, "m Mark"), "the charts of this screen have no marks"
+
+
+async def test_the_keys_in_a_box_show_its_rest() -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=(80, 16)) as pilot:
+        await disturbed_sweep(pilot, Plan(("randread-4k",), {}, (parse_axis("iodepth=1,4"),)))
+        assert shows(pilot.app, "↑ ↓ 1-6 of") and not shows(pilot.app, "Little's law")
+        await pilot.press("end")
+        assert shows(pilot.app, "Little's law") and not shows(pilot.app, "Can't tell")
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert shows(pilot.app, "Can't tell") and not shows(pilot.app, "↑ ↓")
+
+
+async def test_a_box_beside_a_long_table_names_its_own_key() -> None:
+    plan = Plan(("randread-4k",), {}, (parse_axis("iodepth=1..40"),))
+    async with lab.make(lab.FakeLaboratory()).run_test(size=SMALL) as pilot:
+        await disturbed_sweep(pilot, plan)
+        assert shows(pilot.app, "~ disturbed ↑ ↓") and shows(pilot.app, "4: all 1-8 of")
+        await pilot.press("home")
+        assert shows(pilot.app, "~ 1 1 10.0k")
+        await pilot.press("4")
+        assert shows(pilot.app, "Little's law")
 
 
 async def test_a_long_table_follows_the_running_point_until_it_is_scrolled() -> None:

@@ -330,3 +330,27 @@ async def test_help_opens_over_every_screen_and_names_it() -> None:
                 await pilot.press("escape")
                 await settle(pilot)
             assert app.screen is dashboard
+
+
+async def test_enter_in_the_help_shows_the_first_match_among_all_entries() -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        fake = await running(app, pilot)
+        before = len(fake.calls)
+        await pilot.press("question_mark", *"knee")
+        await settle(pilot)
+        assert not shows(app, "numjobs: half, double") and shows(app, "Enter Next match")
+        for marked in ("> w", "> knee", "> w"):
+            await pilot.press("enter")
+            for _ in range(3):
+                await settle(pilot)
+            assert shows(app, marked)
+        await pilot.press("escape")
+        await settle(pilot)
+        assert isinstance(app.screen, HelpScreen) and not app.screen.filter_text
+        assert not shows(app, "Enter Next match")
+        await pilot.press("r", "escape", "r", "w", "enter", "backspace")
+        assert isinstance(app.screen, HelpScreen) and len(fake.calls) == before, "text"
+        await pilot.press("escape", "escape")
+        await settle(pilot)
+        assert isinstance(app.screen, Dashboard)

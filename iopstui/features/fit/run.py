@@ -45,6 +45,7 @@ from iopstui.fio.library import find_job
 from iopstui.format import latency, mib, number, print_line, size
 from iopstui.linux.kernel_files import Roots
 from iopstui.linux.machine.load import DiskLoads
+from iopstui.linux.process.cpu_users import CpuUsers
 from iopstui.model.experiment.baseline import MIN_INTERVALS, BatchMeans
 from iopstui.model.experiment.disturbance import DISTURBING_SHARE, MIN_OTHERS, DisturbanceMeter
 from iopstui.model.experiment.point import SettlingFilter
@@ -152,7 +153,7 @@ class FitRunner:
         job = jobfile.with_overrides(read_job(find_job(request.job)), request.overrides)
         meters = ProgramMeters(
             program, SettlingFilter(SETTLE_S, self.setup.seconds_of(program)),
-            DisturbanceMeter(session.target, shape_of(job)),
+            DisturbanceMeter(session.target, shape_of(job), CpuUsers().busiest),
         )  # fmt: skip
         around = Neighbours(self._loads, session.target.tree, lambda: self.loop.interrupted)
         around.watch("before")

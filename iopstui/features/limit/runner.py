@@ -26,6 +26,7 @@ from iopstui.features.limit.model import (
 )
 from iopstui.features.limit.setup import SETTLE_S, LimitSetup
 from iopstui.format import latency, number
+from iopstui.linux.process.cpu_users import CpuUsers
 from iopstui.model.experiment.disturbance import DISTURBING_SHARE, DisturbanceMeter
 from iopstui.model.experiment.point import Point, PointMeter, SettlingFilter, run_length_s
 from iopstui.model.experiment.run_request import RunRequest
@@ -98,7 +99,7 @@ class _Collector:
     findings: dict[str, Finding] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        disturbances = DisturbanceMeter(self.setup.target, self.setup.shape)
+        disturbances = DisturbanceMeter(self.setup.target, self.setup.shape, CpuUsers().busiest)
         self.figure = Meter(self.setup.keep.path)
         self.meter = PointMeter(SETTLE_S, self.seconds, disturbances)
         self._settling = SettlingFilter(SETTLE_S, self.seconds)

@@ -135,7 +135,7 @@ class PromiseRunner:
         measured = collector.result(depth, self._single_latencies.get(check.rw))
         if measured is None:
             raise JobFailed(f"{title_of_check(check)}: fio ended before the settle time.",
-                            "Use a shorter --settle.")  # fmt: skip
+                            "Use a shorter settle time.")  # fmt: skip
         return measured
 
     def _require(self, goes_on: bool) -> None:

@@ -5,7 +5,7 @@ run (model/findings/accounts.py): the device's sums less the most that the job c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isinf
 from typing import Protocol
@@ -139,9 +139,14 @@ class _FlowSums:
 
 
 class DisturbanceMeter:
-    """Looks for disturbances of one run of a job of ``shape`` on ``target``."""
+    """Looks for disturbances of one run of a job of ``shape`` on ``target``. ``busiest`` names the
+    program that has used the CPUs most since then ("": none), and is asked only if they were
+    full."""
 
-    def __init__(self, target: Target, shape: JobShape) -> None:
+    def __init__(
+        self, target: Target, shape: JobShape, busiest: Callable[[], str] = lambda: ""
+    ) -> None:
+        self._busiest = busiest
         # a file system may write as much as the job, but hardly anything on its own over a whole
         # run
         self._limits = JobLimits(
@@ -220,7 +225,7 @@ class DisturbanceMeter:
         found = list(filter(None, (self._on_job_devices(), *self._below())))
         worst = max(found, key=lambda other: other.share, default=None)
         reasons = [worst.text] if worst is not None and worst.share >= DISTURBING_SHARE else []
-        reasons += self._cpus.reasons()
+        reasons += self._full_cpus()
         reasons += [
             f"interrupt {irq} moved from CPU {cpus[0]} to CPU {cpus[-1]}"
             for irq, cpus in sorted(self._irqs.items())
@@ -230,6 +235,11 @@ class DisturbanceMeter:
         share = worst.share if worst is not None else 0.0
         known = worst is not None and (share > 0 or not self._may_be_all_its_own)
         return Disturbance(share if known else None, tuple(reasons), irq_cpus)
+
+    def _full_cpus(self) -> list[str]:
+        reasons = self._cpus.reasons()
+        busiest = self._busiest() if reasons else ""
+        return [f"{text}; the busiest was {busiest}" if busiest else text for text in reasons]
 
     @property
     def _may_be_all_its_own(self) -> bool:
@@ -383,7 +393,7 @@ def disturbance_text(runs: Sequence[_Measured], unit: str = "run") -> str:
     worst = max(disturbed, key=lambda run: run.others or 0.0)
     shares = [100 * (run.others or 0.0) for run in disturbed]
     span = span_text(min(shares), max(shares))
-    amount = f"others did {span} of the I/Os or bytes; " if max(shares) else ""
+    amount = f"others did {span} of the I/Os or bytes; " if round(max(shares)) else ""
     which = f"worst {unit}: " if len(disturbed) > 1 else ""
     share = f"{len(disturbed)} of {units.counted(len(runs), unit)}"
     text = f"{share}, {amount}{which}{'; '.join(worst.disturbed)}"

@@ -25,7 +25,8 @@ NOISE_DIP = 0.10
 OTHER_IO_SHARE = 0.10
 MIN_OTHER_BYTES = 1 << 20
 """Bytes/s: what the device may move beside fio's I/O (metadata, a log) without being load."""
-ONCE = "Each point ran once: --repeats 3 shows how sure this is"
+ONCE = "Each point ran once: 3 repeats would show how sure this is"
+LITTLES_LAW = "Little's law"
 _SIZE_OPTIONS = frozenset({"bs", "blocksize"})
 _WORK_OPTIONS = frozenset({"rw", "readwrite", "rwmixread", "rwmixwrite", "job"})
 
@@ -299,7 +300,7 @@ def little_lines(points: Sequence[_Measured]) -> Iterator[str]:
         return
     bad = [event for event in judged if not event.little.holds]
     yield (
-        f"Little's law, N = X*R (I/Os in flight = IOPS x mean latency): {len(judged) - len(bad)} "
+        f"{LITTLES_LAW}, N = X*R (I/Os in flight = IOPS x mean latency): {len(judged) - len(bad)} "
         f"of {counted(len(judged), 'point')} within 10 % of the requested depth x jobs"
         + ("" if not bad else " (the others are marked with !)")
     )
@@ -365,7 +366,6 @@ def conclusions(
     if not curves and points:
         lines.append(best_value_text(points) if complete else most_so_far_text(points))
     lines = [text for text in (*lines, disturbed_line(points)) if text]
-    lines += little_lines(points)
     unsteady = [event for event in points if event.point.steady is False]
     if unsteady:
         every = len(unsteady) == len(points) > 1
@@ -376,7 +376,7 @@ def conclusions(
         )
     judged = [event.outcomes for event in points if event.outcomes]
     met = [all(outcome.passed for outcome in outcomes) for outcomes in judged]
-    return lines + expectation_lines(met)
+    return [*lines, *expectation_lines(met), *little_lines(points)]
 
 
 def expectation_lines(met: Sequence[bool]) -> list[str]:
@@ -411,7 +411,7 @@ def why_not_credible(points: Sequence[Point], names: Sequence[str]) -> str:
     return (
         f"IOPS fall at {names[place]} ({number(before)}, {number(low.iops)}, then {number(after)} "
         f"again), by more than {_noise_text(low)}: something else changed in between; "
-        + ("measure again" if low.runs > 1 else "check with --repeats 3")
+        + ("measure again" if low.runs > 1 else "check with 3 repeats")
     )
 
 

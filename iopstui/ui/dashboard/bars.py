@@ -25,6 +25,7 @@ from iopstui.text import printable
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.pace import Overhead
 from iopstui.ui.dashboard.panels import fio_panel
+from iopstui.ui.dashboard.run_result import run_result
 from iopstui.ui.draw.rows import Line, Piece, Row, capital, message, wrap
 from iopstui.ui.draw.style import (
     BOLD,
@@ -468,15 +469,16 @@ def answer_of(
     state: LiveState, target: Target | None, devices: Mapping[str, BlockDevice]
 ) -> Answer | None:
     """The answer that was given. Right after an option was changed, it is what that changed; after
-    a ramp, while its best depth runs, it is the knee; for a recording without answers, it is what
-    its figures say."""
+    a ramp, while its best depth runs, it is the knee; after a run its result, until the next one
+    starts; for a recording without answers, it is what its figures say."""
     if state.ramp is not None and state.running and not _is_bad(state.answer):
         return state.ramp
     changed = _changed(state)
     if changed is not None:
         return changed
-    if state.answer is not None or target is None or state.frame is None:
-        return state.answer
+    result = run_result(state)
+    if result is not None or state.answer is not None or target is None or state.frame is None:
+        return result or state.answer
     past = [entry.frame for entry in state.recent_seconds if entry.t <= state.frame.t]
     frames = _seconds_of(past[-WINDOW:], state.frame.step)
     if len(frames) > 1 and max(frame.seconds or 0.0 for frame in frames) < MIN_INTERVAL_S:

@@ -61,30 +61,32 @@ class CompareView:
     def __init__(self, charset: Charset) -> None:
         self._charset = charset
         self.order: SortOrder | None = None
+        self.can_renew = False
         self._seconds = XYChart(charset)
 
     def rows(
         self, pane: str, state: ExperimentState, width: int, height: int, top: int | None,
-        pointer: tuple[int, int] | None = None,
+        pointer: tuple[int, int] | None = None, keys: str = "",
     ) -> list[Row]:  # fmt: skip
-        """Exactly ``height`` rows of ``width`` cells. ``pointer`` is the cell under the mouse."""
+        """Exactly ``height`` rows of ``width`` cells. ``pointer`` is the cell under the mouse,
+        ``keys`` are those that show the rows of a pane that do not fit."""
         if pane == "seconds":
             return self._seconds.rows(seconds_spec(state), width, height, pointer)
         if pane == "runs":
-            return runs_pane(state, width, height, self._charset, top, self.order)
+            return runs_pane(state, width, height, self._charset, top, self.order, keys)
         if pane == "figures":
-            return figures_pane(state, width, height, self._charset, top)
-        return result_pane(state, width, height, self._charset, top)
+            return figures_pane(state, width, height, self._charset, top, keys)
+        return result_pane(state, width, height, self._charset, top, keys, self.can_renew)
 
-    def pane_boxes(self, state: ExperimentState, box: Box) -> dict[str, Box]:
-        """All panes at once: the result, the chart, runs and figures side by side."""
-        result_height = max(7, min(10, box.height // 5))
-        rows = min(max(state.total + 3, 14), max(10, (box.height - result_height) * 3 // 5))
+    def pane_boxes(self, state: ExperimentState, box: Box, above: int) -> dict[str, Box]:
+        """All panes at once: the result in ``above`` rows, the chart, runs and figures side by
+        side."""
+        rows = min(max(state.total + 3, 14), max(10, (box.height - above) * 3 // 5))
         right = min(84, box.width - 48)
         left_width, y = box.width - right, box.y + box.height - rows
         return {
-            RESULT: Box(box.x, box.y, box.width, result_height),
-            "seconds": Box(box.x, box.y + result_height, box.width, y - box.y - result_height),
+            RESULT: Box(box.x, box.y, box.width, above),
+            "seconds": Box(box.x, box.y + above, box.width, y - box.y - above),
             "runs": Box(box.x, y, left_width, rows),
             "figures": Box(box.x + left_width, y, right, rows),
         }
@@ -148,19 +150,20 @@ def mean_line(traces: Sequence[Trace]) -> Iterator[XY]:
 
 def runs_pane(
     state: ExperimentState, width: int, height: int, charset: Charset, top: int | None,
-    order: SortOrder | None = None,
+    order: SortOrder | None = None, keys: str = "",
 ) -> list[Row]:  # fmt: skip
     """A row for each run, in the order in which they are made, or sorted by a column."""
     return StepTable(
         "runs", Table(COLUMNS, LABEL_WIDTH, width, charset), "    #", state.steps, state.points,
         frozenset(), state.current_point.index if state.current_point is not None else None,
         lambda step: f"{step.index + 1:>4} {variant_letter(step.variant)}",
-    ).rows(state, (width, height), charset, top, order)  # fmt: skip
+    ).rows(state, (width, height), charset, top, order, keys)  # fmt: skip
 
 
 def figures_pane(
-    state: ExperimentState, width: int, height: int, charset: Charset, top: int | None
-) -> list[Row]:
+    state: ExperimentState, width: int, height: int, charset: Charset, top: int | None,
+    keys: str = "",
+) -> list[Row]:  # fmt: skip
     """Differences, figure by figure, then CPU by CPU."""
     results = state.results()
     rows: list[Row] = []
@@ -175,7 +178,7 @@ def figures_pane(
     visible_rows, first = window(rows, height - 1, width, top or 0, 0)
     name = "figures" if not state.active else "figures so far"
     return [
-        pane_title(name, width, charset, position_note(first, height - 1, len(rows))),
+        pane_title(name, width, charset, position_note(first, height - 1, len(rows), keys)),
         *visible_rows,
     ]
 

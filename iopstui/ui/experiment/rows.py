@@ -10,6 +10,7 @@ from rich.style import Style
 from iopstui import format as f
 from iopstui.events import PointFinished
 from iopstui.model.experiment.host_sweep import OF_HOSTS
+from iopstui.model.experiment.load_curve import LITTLES_LAW
 from iopstui.model.experiment.plan import PlannedPoint
 from iopstui.model.experiment.point import POINT
 from iopstui.model.figures.figure import Figure
@@ -108,10 +109,11 @@ class StepTable:
 
     def rows(
         self, state: ExperimentState, box: tuple[int, int], charset: Charset, top: int | None,
-        order: SortOrder | None,
+        order: SortOrder | None, keys: str = "",
     ) -> list[Row]:  # fmt: skip
         """The rows of the pane in a ``box`` (width, height), from row ``top`` on; by default, so
-        that the running step is visible. Its row is marked, later ones are dim."""
+        that the running step is visible. Its row is marked, later ones are dim. ``keys`` show the
+        rows that do not fit."""
         width, height = box
         focus = len(self.measured) if self.running is None else self.running
         visible = max(1, height - 2)
@@ -119,11 +121,17 @@ class StepTable:
         first = max(0, min(len(self.steps) - visible, default_top if top is None else top))
         shown = sort_points(self.steps, self.measured, order)[first : first + visible]
         rows = pad((self._row(state, step, width, charset) for step in shown), visible, width)
-        place = position_note(first, visible, len(self.steps))
+        place = position_note(first, visible, len(self.steps), keys)
         by = order.text if order is not None else ""
-        note = "  ".join(part for part in (by, place) if part)
+        note = "  ".join(filter(None, (self._legend, by, place)))
         head = self.table.header(self.head, order.title if order is not None else "")
         return [pane_title(self.name, width, charset, note), head, *rows][:height]
+
+    @property
+    def _legend(self) -> str:
+        """What the mark before a row means, if one has it."""
+        disturbed = any(event.point.disturbed for event in self.measured.values())
+        return f"{DISTURBED} disturbed" if disturbed else ""
 
     def _row(self, state: ExperimentState, step: PlannedPoint, width: int, charset: Charset) -> Row:
         event, runs = self.measured.get(step.index), step.index == self.running
@@ -189,15 +197,22 @@ def window(
     return pad(rows[first : first + height], height, width), first
 
 
-def position_note(first: int, height: int, total: int) -> str:
-    """The visible rows of a longer table; "" if all are visible."""
-    return f"{first + 1}-{min(total, first + height)} of {total}" if total > height else ""
+def position_note(first: int, height: int, total: int, keys: str = "") -> str:
+    """The visible rows of a longer table, and the keys for the others; "" if all are visible."""
+    if total <= height:
+        return ""
+    return "  ".join(filter(None, (keys, f"{first + 1}-{min(total, first + height)} of {total}")))
 
 
-def below_result(pane: str, box: Box, rows: int) -> dict[str, Box]:
-    """The boxes of the result, which takes ``rows`` but at most half of ``box``, and of a pane
-    below it."""
-    height = min(rows, box.height // 2)
+def result_height(needed: int, height: int) -> int:
+    """The rows of the result in its box over the other panes, which keep half of ``height``."""
+    return max(7, min(needed + 2, height // 2, height - 16))
+
+
+def below_result(pane: str, box: Box, result_rows: int, pane_rows: int) -> dict[str, Box]:
+    """The boxes of the result, which takes what it needs but at most half of ``box`` or what the
+    pane below it does not need, and of that pane."""
+    height = min(result_rows, max(box.height // 2, box.height - pane_rows))
     return {
         RESULT: Box(box.x, box.y, box.width, height),
         pane: Box(box.x, box.y + height, box.width, box.height - height),
@@ -205,15 +220,22 @@ def below_result(pane: str, box: Box, rows: int) -> dict[str, Box]:
 
 
 def result_pane(
-    state: ExperimentState, width: int, height: int, charset: Charset, top: int | None
-) -> list[Row]:
-    """The pane of sentences: the results so far."""
-    rows = sentence_rows(state.sentences(), width, charset)
+    state: ExperimentState, width: int, height: int, charset: Charset, top: int | None,
+    keys: str = "", can_renew: bool = False,
+) -> list[Row]:  # fmt: skip
+    """The pane of sentences: the results so far. ``keys`` show the rows that do not fit.
+    ``can_renew``: n measures again."""
+    lines = state.sentences()
+    if can_renew and state.repeat_advice:
+        # checks that only confirm the figures come last
+        last = next((n for n, line in enumerate(lines) if line.startswith(LITTLES_LAW)), len(lines))
+        lines.insert(last, state.repeat_advice)
+    rows = sentence_rows(lines, width, charset)
     if not rows:
         rows = sentence_rows(["First run in progress."], width, charset)
     visible_rows, first = window(rows, height - 1, width, top or 0, 0)
     name = RESULT if not state.active else "so far"
     return [
-        pane_title(name, width, charset, position_note(first, height - 1, len(rows))),
+        pane_title(name, width, charset, position_note(first, height - 1, len(rows), keys)),
         *visible_rows,
     ]

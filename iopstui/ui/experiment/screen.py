@@ -19,6 +19,7 @@ from iopstui.ui.core.pace import Overhead
 from iopstui.ui.dashboard import bars, mouse
 from iopstui.ui.draw import layout
 from iopstui.ui.draw.canvas import CanvasScreen, Lines
+from iopstui.ui.draw.frame import BORDER_COLUMNS
 from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.rows import Line, Row, capital, pad, rows_text, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
@@ -32,6 +33,7 @@ from iopstui.ui.experiment.rows import (
     boxed,
     inner_box,
     next_order,
+    result_height,
 )
 from iopstui.ui.experiment.sweep_view import SweepView
 from iopstui.ui.state.experiment import ExperimentState, result_text
@@ -92,7 +94,7 @@ class ExperimentScreen(CanvasScreen):
         """The pane under the mouse, and the cell in it."""
         self._top_rows: dict[str, int | None] = {}
         self._boxes: dict[str, Box] = {}
-        self._layout_key: tuple[int, bool] | None = None
+        self._layout_key: tuple[int, bool, bool] | None = None
         self.panels = {name: Lines(f"experiment-{name}") for name in PANEL_NAMES}
         self.small = Lines("experiment-small")
         self.canvas.add([*self.panels.values(), self.small])
@@ -136,12 +138,20 @@ class ExperimentScreen(CanvasScreen):
         """Boxes of a pane on the whole screen; on a small terminal with the result above it."""
         if pane != self._view.FINAL_PANE or self._is_full_size:
             return {pane: box}
-        return below_result(pane, box, self._row_count(RESULT, box.width) + 1)
+        needed = (self._rows_needed(name, box.width) for name in (RESULT, pane))
+        return below_result(pane, box, *needed)
+
+    def _all_boxes(self, box: Box) -> dict[str, Box]:
+        """Boxes of all panes at once. The result gets the rows it needs when it is final, so that
+        the charts do not move before."""
+        needed = 0 if self.state.active else self._rows_needed(RESULT, box.width - BORDER_COLUMNS)
+        return self._view.pane_boxes(self.state, box, result_height(needed, box.height))
 
     @property
-    def _progress(self) -> tuple[int, bool]:
-        """The layout of small terminals depends on this."""
-        return len(self.state.points), self.state.active
+    def _progress(self) -> tuple[int, bool, bool]:
+        """The layout depends on this."""
+        can_renew = any(hint.key == "n" for hint in self._experiment_hints())
+        return len(self.state.points), self.state.active, can_renew
 
     def relayout(self) -> None:
         """Place and paint every panel for this size and pane."""
@@ -159,10 +169,9 @@ class ExperimentScreen(CanvasScreen):
             }
             pane = self.shown_pane
             self._layout_key = self._progress
+            self._view.can_renew = self._layout_key[-1]
             boxes = (
-                self._view.pane_boxes(self.state, body)
-                if pane == ALL_PANES
-                else self._full_screen_boxes(pane, body)
+                self._all_boxes(body) if pane == ALL_PANES else self._full_screen_boxes(pane, body)
             )
             for number, name in enumerate(self._view.PANES, 1):
                 panel_boxes[f"pane{number}"] = boxes.get(name, NO_BOX)
@@ -182,7 +191,7 @@ class ExperimentScreen(CanvasScreen):
         if not self._update_state():
             self.dismiss(None)
             return
-        if not self._is_full_size and self._layout_key != self._progress:
+        if self._layout_key != self._progress:
             self.relayout()
             return
         charset, live_state = self._charset, self._live()
@@ -206,8 +215,8 @@ class ExperimentScreen(CanvasScreen):
             if self._pointer_cell is not None and self._pointer_cell[0] == name
             else None
         )
-        top = self._top_rows.get(name)
-        rows = self._view.rows(name, self.state, inner.width, inner.height, top, cell)
+        top, keys = self._top_rows.get(name), self._keys_of_rest(number, name)
+        rows = self._view.rows(name, self.state, inner.width, inner.height, top, cell, keys)
         return boxed(rows, box.width, self._charset, str(number)) if self._is_full_size else rows
 
     def _inner(self, box: Box) -> Box:
@@ -269,9 +278,9 @@ class ExperimentScreen(CanvasScreen):
     def _hints(self) -> list[KeyHint]:
         hints = [KeyHint("Esc", "Dashboard"), *self._experiment_hints()]
         panes = KeyHint("Tab", "Next pane" if not self._is_full_size else "One pane at a time")
-        own = (("S", "Save"), ("m", "Mark")) if self._is_current else ()
-        return [*hints, panes, KeyHint("↑ ↓", "Scroll"), KeyHint("y", "Copy"),
-                *(KeyHint(key, title) for key, title in own)]  # fmt: skip
+        scroll = [KeyHint("↑ ↓", "Scroll")] if self._has_more(self._scrolled_pane()) else []
+        save = [KeyHint("S", "Save")] if self._is_current else []
+        return [*hints, panes, *scroll, KeyHint("y", "Copy"), *save]
 
     # -- keys
 
@@ -287,39 +296,66 @@ class ExperimentScreen(CanvasScreen):
         self.relayout()
 
     def action_scroll(self, by: int) -> None:
-        """Scroll the table, or the pane that has the whole screen, by one row or to an end."""
-        pane, pane_box = self._scrolled_pane()
-        box, table = self._inner(pane_box), pane in TABLES
-        if not table and pane not in TEXTS:
+        """Scroll the pane that the arrows scroll by rows or to an end."""
+        self._scroll(self._scrolled_pane(), by)
+
+    def _scroll(self, pane: str, by: int) -> None:
+        if not self._has_more(pane):
             return
-        total = self.state.total if table else self._row_count(pane, box.width)
-        visible = max(1, box.height - (2 if table else 1))
+        visible, total = self._rows_visible(pane), self._row_count(pane, self._inner_of(pane).width)
         last = max(0, total - visible)
         top = self._top_rows.get(pane)
         position = (
             self.state.current_point.index if self.state.current_point else len(self.state.points)
         )
-        is_following = table and self._view.order is None
+        is_following = pane in TABLES and self._view.order is None
         following_top = max(0, min(last, position - visible + 2)) if is_following else 0
         new_top = max(0, min(last, (following_top if top is None else top) + by))
         # back at the running point, the table follows it again
         self._top_rows[pane] = None if new_top == following_top else new_top
         self.paint()
 
-    def _scrolled_pane(self) -> tuple[str, Box]:
+    def _scrolled_pane(self) -> str:
+        """The pane that the arrows scroll: the first one with more rows than fit; a table comes
+        before a text."""
         panes = self._view.PANES
-        pane = self.shown_pane
-        if pane == ALL_PANES:
-            pane = next(name for name in panes if name in TABLES)
-        return pane, self._boxes.get(f"pane{panes.index(pane) + 1}", NO_BOX)
+        shown = [name for name in panes if name in (*TABLES, *TEXTS) and self._has_more(name)]
+        shown.sort(key=lambda name: name not in TABLES)
+        return next(iter(shown), panes[0])
+
+    def _keys_of_rest(self, number: int, pane: str) -> str:
+        """The keys for the rows of a pane that do not fit."""
+        return "↑ ↓" if pane == self._scrolled_pane() else f"{number}: all"
+
+    def _inner_of(self, pane: str) -> Box:
+        number = self._view.PANES.index(pane) + 1
+        return self._inner(self._boxes.get(f"pane{number}", NO_BOX))
+
+    def _rows_visible(self, pane: str) -> int:
+        return max(0, self._inner_of(pane).height - (2 if pane in TABLES else 1))
+
+    def _has_more(self, pane: str) -> bool:
+        """Whether a pane that is shown has more rows than fit."""
+        if pane not in (*TABLES, *TEXTS):
+            return False
+        visible, width = self._rows_visible(pane), self._inner_of(pane).width
+        return bool(visible) and self._row_count(pane, width) > visible
+
+    def _rows_needed(self, pane: str, width: int) -> int:
+        """The rows of a whole pane, with its title."""
+        return self._row_count(pane, width) + (2 if pane in TABLES else 1)
 
     def _row_count(self, pane: str, width: int) -> int:
+        """The rows of a text, or the steps of a table."""
+        if pane in TABLES:
+            return len(self.state.rows) if pane == "points" else self.state.total
         rows = self._view.rows(pane, self.state, width, MAX_ROWS, 0)
         blank = ((" " * width, None),)
         return next((n for n in range(len(rows) - 1, 0, -1) if rows[n] != blank), 0)
 
     def action_page(self, by: int) -> None:
-        self.action_scroll(by * max(1, self._inner(self._scrolled_pane()[1]).height - 3))
+        pane = self._scrolled_pane()
+        self._scroll(pane, by * max(1, self._inner_of(pane).height - 3))
 
     # -- the mouse
 
@@ -384,12 +420,17 @@ class ExperimentScreen(CanvasScreen):
         return True
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Scroll like the arrows."""
-        self.action_scroll(mouse.SCROLL_ROWS)
+        """Scroll the pane under the mouse."""
+        self._scroll(self._pane_of_wheel(event), mouse.SCROLL_ROWS)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Scroll like the arrows."""
-        self.action_scroll(-mouse.SCROLL_ROWS)
+        """Scroll the pane under the mouse."""
+        self._scroll(self._pane_of_wheel(event), -mouse.SCROLL_ROWS)
+
+    def _pane_of_wheel(self, event: events.MouseEvent) -> str:
+        """The pane under the mouse if it has more rows than fit, else that of the arrows."""
+        at = self._pane_at(event.screen_x, event.screen_y)
+        return at[0] if at is not None and self._has_more(at[0]) else self._scrolled_pane()
 
     def action_leave(self) -> None:
         """Go back to the dashboard; the experiment continues."""

@@ -86,29 +86,31 @@ class SweepView:
     def __init__(self, charset: Charset) -> None:
         self._charset = charset
         self.order: SortOrder | None = None
+        self.can_renew = False
         self._iops, self._latency = XYChart(charset), XYChart(charset)
 
     def rows(
         self, pane: str, state: ExperimentState, width: int, height: int, top: int | None,
-        pointer: tuple[int, int] | None = None,
+        pointer: tuple[int, int] | None = None, keys: str = "",
     ) -> list[Row]:  # fmt: skip
-        """Exactly ``height`` rows of ``width`` cells. ``pointer`` is the cell under the mouse."""
+        """Exactly ``height`` rows of ``width`` cells. ``pointer`` is the cell under the mouse,
+        ``keys`` are those that show the rows of a pane that do not fit."""
         if pane == "points":
-            return points_pane(state, width, height, self._charset, top, self.order)
+            return points_pane(state, width, height, self._charset, top, self.order, keys)
         if pane == RESULT:
-            return result_pane(state, width, height, self._charset, top)
+            return result_pane(state, width, height, self._charset, top, keys, self.can_renew)
         if pane == "IOPS":
             return self._iops.rows(iops_spec(state), width, height, pointer)
         return self._latency.rows(latency_spec(state), width, height, pointer)
 
-    def pane_boxes(self, state: ExperimentState, box: Box) -> dict[str, Box]:
-        """All panes at once: the result, then the charts side by side, then the table."""
-        result_height = max(7, min(10, box.height // 5))
-        rows = min(len(state.rows) + 3, max(6, (box.height - result_height) // 2))
+    def pane_boxes(self, state: ExperimentState, box: Box, above: int) -> dict[str, Box]:
+        """All panes at once: the result in ``above`` rows, then the charts side by side, then the
+        table."""
+        rows = min(len(state.rows) + 3, max(6, (box.height - above) // 2))
         left_width = (box.width + 1) // 2
-        height, y = box.height - rows - result_height, box.y + result_height
+        height, y = box.height - rows - above, box.y + above
         return {
-            RESULT: Box(box.x, box.y, box.width, result_height),
+            RESULT: Box(box.x, box.y, box.width, above),
             "IOPS": Box(box.x, y, left_width, height),
             "latency": Box(box.x + left_width, y, box.width - left_width, height),
             "points": Box(box.x, y + height, box.width, rows),
@@ -139,7 +141,7 @@ def _points_table(
 
 def points_pane(
     state: ExperimentState, width: int, height: int, charset: Charset, top: int | None,
-    order: SortOrder | None = None,
+    order: SortOrder | None = None, keys: str = "",
 ) -> list[Row]:  # fmt: skip
     """A row for each point; the running one is marked, later ones are dim."""
     plan, steps = state.plan, state.rows
@@ -152,7 +154,7 @@ def points_pane(
         state.points_by_place(), frozenset(map(state.place, state.failed.values())),
         None if current is None else state.place(state.steps[current.index]),
         lambda step: _label(step, plan, widths, number),
-    ).rows(state, (width, height), charset, top, order)  # fmt: skip
+    ).rows(state, (width, height), charset, top, order, keys)  # fmt: skip
 
 
 def _axes(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:

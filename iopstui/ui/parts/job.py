@@ -248,7 +248,7 @@ class JobKeys(Part):
         Action(
             "choose_job", (Key("j", "j"),), choose_job, title="Choose a job",
             help="choose another job, with a description of each", place=20,
-            footer=(Footer("Choose a job", {IDLE: 20}), Footer("Job", {RUNNING: 180})),
+            footer=(Footer("Jobs", {IDLE: 20, RUNNING: 180}),),
             disturbs=BUSY, measures=True,
         ),
         Action(

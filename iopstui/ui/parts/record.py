@@ -233,6 +233,7 @@ class PictureKeys(Part):
             note="the answer and findings; in a list its row or page",
             help="copy as text: the answer, findings and the last run; in a list the row under the "
                  "cursor, on a page all of it (OSC 52: the terminal must allow it)", place=250,
+            footer=(Footer("Copy", {IDLE: 27, RUNNING: 62, REPLAY: 62}),),
             scope=ANYWHERE, offered_on=ALL_SCREENS,
         ),
     )  # fmt: skip

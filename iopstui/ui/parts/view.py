@@ -372,7 +372,7 @@ class ViewKeys(Part):
             help="add a mark to the charts, with your text or a number; charts show the "
                  "mean between marks", place=60,
             footer=(Footer("Mark", {IDLE: 160, RUNNING: 160}),),
-            scope=OVER_EXPERIMENT, measures=True,
+            measures=True,
         ),
         Action(
             "freeze", (Key("space", "space"),), freeze, title="Freeze or continue",

@@ -226,6 +226,20 @@ class ExperimentState:
             lines.insert(0, f"{self._ending_text()}, not the whole plan{more}")
         return lines
 
+    @property
+    def repeat_advice(self) -> str:
+        """What to press on the experiment's screen where its result is uncertain; "" if it is not,
+        or not known yet."""
+        if self.active or not self.points:
+            return ""
+        once = not self.plan.variants and self.plan.repeats == 1
+        disturbed = any(event.point.disturbed for event in self.points.values())
+        if not once and not disturbed:
+            return ""
+        when = "when what disturbed it is over, " if disturbed else ""
+        more = ", with Repeats 3" if once else ""
+        return f"Next: {when}n opens the form to measure again{more}"
+
     def _progress_sentences(self) -> list[str]:
         if not self.plan.variants:
             return []

@@ -118,6 +118,8 @@ class LiveState:
     """Outcomes of the last run's expectations; empty during a run."""
     answer: Answer | None = None
     """The last answer (events.AnswerGiven); it stays until another one is given."""
+    run_answers: Mapping[int, Answer] = field(default_factory=dict)
+    """The last answers of ended runs, by their step."""
     ramp: Answer | None = None
     """What a ramp has found, while its best depth runs."""
     steady: SteadyState | None = None
@@ -507,6 +509,8 @@ class LiveState:
     def _finish_step(self, event: StepFinished) -> None:
         self.finished, self.progress = event, None
         self.answer = self.answer.of_ended_run if self.answer is not None else None
+        if self.answer is not None:
+            self.run_answers = {**self.run_answers, event.step: self.answer}
         self.option_steps.end_run(event.t)
         self.next_run.finished(event.step, event.interrupted)
         if self.step is None or self.step.step != event.step:

@@ -227,6 +227,10 @@ def test_a_cpu_that_others_fill_disturbs_if_the_io_uses_it() -> None:
     assert found(*hog).reasons == (
         "CPU 1 was full: other programs used at least 60 % of a CPU there",
     )
+    meter = DisturbanceMeter(RAW, DIRECT, lambda: "hog (965) with 98 %")
+    for one in (replace(hog[0], t=0.0), *hog):
+        meter.add(one)
+    assert meter.result().reasons[0].endswith(" CPU there; the busiest was hog (965) with 98 %")
     elsewhere = frame(1000, loads=cpus(c3=100), jobs=((1, 20.0),))
     assert found(elsewhere).reasons == ()
     completing = frame(1000, loads=cpus(c3=100), jobs=((1, 20.0),), block={3: 1000.0, 1: 500.0})

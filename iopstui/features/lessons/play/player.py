@@ -42,6 +42,7 @@ from iopstui.fio.job_shape import shape_of
 from iopstui.fio.job_text import describe_job, read_job
 from iopstui.fio.library import find_job
 from iopstui.linux.kernel_files import parse_cpu_list
+from iopstui.linux.process.cpu_users import CpuUsers
 from iopstui.linux.process.private import private_directory, remove, write
 from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
@@ -408,7 +409,7 @@ class LessonRun(LessonState):
         self._own_cpus = frozenset(parse_cpu_list(cpus.pop()) if len(cpus) == 1 else ())
         self._started = self._stopping = False
         self.elapsed_s = 0.0
-        disturbances = DisturbanceMeter(self._target, shape)
+        disturbances = DisturbanceMeter(self._target, shape, CpuUsers().busiest)
         self._meter = PointMeter(run.settle, run.seconds, disturbances)
         return request
 

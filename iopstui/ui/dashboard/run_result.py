@@ -1,0 +1,81 @@
+"""The result of the last run: it is the answer until another run starts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from iopstui import format as f
+from iopstui.model.answer.answer import CRITICAL, GOOD, OF_A_SECOND, SIGNS, WARNING, Answer
+from iopstui.model.metrics.run_history import DONE
+from iopstui.session.run_rows import run_figures
+from iopstui.ui.state.live import LiveState
+
+_FIRST_PART = re.compile(r"(?:Not the disk: )?[^:;]+")
+
+
+def run_result(state: LiveState) -> Answer | None:
+    """What the last run has done, how long ago that was, and beside it what the disk does now.
+    ``None`` while a job runs, before the first one, and where there is worse to tell."""
+    ended, now = state.finished, state.answer
+    if state.running or ended is None or state.step is None:
+        return None
+    at_end = state.run_answers.get(ended.step)
+    if now is not None and now.state == CRITICAL and now is not at_end:
+        return None
+    text = _experiment_text(state) or _run_text(state, at_end)
+    if not text:
+        return None
+    answer = at_end or Answer("", OF_A_SECOND, WARNING if ended.error else GOOD, "")
+    beside = _now_text(now) if now is not at_end else ""
+    # a short line leaves out the end of a text, but not who
+    is_well = now is None or now.state == GOOD
+    if is_well and beside:
+        return replace(answer, text=f"{text}; {beside}", who="", over_s=0)
+    return replace(answer, text=text, who=beside, over_s=0)
+
+
+def _lowered(text: str) -> str:
+    """A sentence inside another one: "The job waits", but neither "I/Os" nor "CPUs"."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
+def _ago(seconds: float) -> str:
+    return f"{f.duration(seconds if seconds < 60 else 60 * (seconds // 60))} ago"
+
+
+def _run_text(state: LiveState, at_end: Answer | None) -> str:
+    """ "Run 1 ended 40 s ago: 73.4k IOPS, 287 MiB/s, p99 1.29 ms; at its end in flight 16.0"."""
+    ended = state.finished
+    row = next((row for row in state.runs.rows if ended and row.step == ended.step), None)
+    if ended is None or row is None:
+        return ""
+    verb = "ended" if row.ended == DONE else "failed" if ended.error else "was stopped"
+    head = f"Run {row.step} {verb} {_ago(state.t - ended.t)}"
+    if row.iops is None:
+        return f"{head}: {ended.error}" if ended.error else f"{head} without results"
+    said = at_end.text.removeprefix("Before the run ended: ") if at_end is not None else ""
+    if at_end is not None and at_end.rule == OF_A_SECOND:
+        # the figures of its last second are not those of the run
+        said = said.partition("; ")[2]
+    return f"{head}: {run_figures(row)}" + (f"; at its end {_lowered(said)}" if said else "")
+
+
+def _experiment_text(state: LiveState) -> str:
+    """The first sentence on a sweep or comparison that the last run was part of."""
+    experiment, ended = state.experiment, state.finished
+    over = experiment.finished if experiment is not None else None
+    if experiment is None or ended is None or over is None or over.t < ended.t:
+        return ""
+    sentence = next(iter(experiment.sentences()), "")
+    head = f"The {experiment.noun} ended {_ago(state.t - over.t)}"
+    return f"{head}: {sentence}" if sentence else head
+
+
+def _now_text(now: Answer | None) -> str:
+    """ "now vda is idle"."""
+    first = _FIRST_PART.match(now.text) if now is not None else None
+    if now is None or first is None:
+        return ""
+    sign = f"{SIGNS[now.state]} " if now.state != GOOD else ""
+    return f"now {sign}{_lowered(first[0].strip())}"

@@ -1,0 +1,63 @@
+"""Which program uses the CPUs, in made-up processes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from iopstui.linux.kernel_files import Roots
+from iopstui.linux.process.cpu_users import CpuUsers
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def put(base: Path, pid: int, user_s: float, comm: str = "hog", parent: int = 1, start: int = 5,
+        command: str = "") -> None:  # fmt: skip
+    place = base / "proc" / str(pid)
+    place.mkdir(parents=True, exist_ok=True)
+    fields = ["0"] * 20
+    fields[0], fields[1], fields[11], fields[19] = (
+        "R",
+        str(parent),
+        str(int(user_s * TICKS)),
+        str(start),
+    )
+    (place / "stat").write_text(f"{pid} ({comm}) {' '.join(fields)}\n")
+    (place / "cmdline").write_bytes(command.replace(" ", "\0").encode())
+
+
+def users(base: Path, times: list[float]) -> CpuUsers:
+    return CpuUsers(Roots.under(base), lambda: times.pop(0), own_pid=10)
+
+
+def test_the_busiest_program_is_named_with_its_arguments(tmp_path: Path) -> None:
+    put(tmp_path, 965, 100, command="/usr/bin/hog --all")
+    put(tmp_path, 11, 0, comm="idle")
+    found = users(tmp_path, [0.0, 10.0])
+    put(tmp_path, 965, 109, command="/usr/bin/hog --all")
+    assert found.busiest() == "hog --all (965) with 90 %"
+
+
+def test_processes_of_one_program_count_together(tmp_path: Path) -> None:
+    put(tmp_path, 20, 0, comm="one")
+    found = users(tmp_path, [0.0, 10.0])
+    put(tmp_path, 20, 9, comm="one")
+    put(tmp_path, 21, 8, comm="cc1")
+    put(tmp_path, 22, 7, comm="cc1")
+    assert found.busiest() == "cc1 (2 processes) with 150 %"
+
+
+def test_own_processes_and_idle_ones_are_not_named(tmp_path: Path) -> None:
+    put(tmp_path, 10, 0, comm="iopstui")
+    found = users(tmp_path, [0.0, 10.0])
+    put(tmp_path, 10, 9, comm="iopstui")
+    put(tmp_path, 12, 9, comm="fio", parent=10)
+    put(tmp_path, 30, 2, comm="small")
+    assert found.busiest() == ""
+
+
+def test_a_reused_number_is_another_process(tmp_path: Path) -> None:
+    put(tmp_path, 30, 50)
+    found = users(tmp_path, [0.0, 10.0])
+    put(tmp_path, 30, 1, start=900)
+    assert found.busiest() == ""
