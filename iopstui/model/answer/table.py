@@ -33,6 +33,7 @@ from iopstui.model.answer.situation import (
     MOST_SECONDS,
     MUCH_PRESSURE,
     SLOW_IN_FLIGHT,
+    VERY_DEEP_QUEUE,
     VERY_SLOW_FACTOR,
     WAITED_PERCENT,
     Situation,
@@ -586,6 +587,21 @@ def unsteady(s: Situation) -> Answer | None:
     return Answer(s.disk, "unsteady", GOOD, text, UNKNOWN, words.who(s), advise("longer", s.disk))
 
 
+def begun(s: Situation) -> Answer | None:
+    """Many requests are in flight at the end, and there were hardly any before: how long they wait
+    is not known yet. Write-back comes in such bursts, and waits for nobody."""
+    *before, last = s.seconds
+    count = last.in_flight or 0
+    if count < VERY_DEEP_QUEUE or any(map(is_used, before)) or s.writes_only:
+        return None
+    seconds = sum(one.seconds for one in before)
+    return Answer(
+        s.disk, "begun", GOOD,
+        f"{s.disk}{s.layer} had hardly any I/O for {seconds:.0f} s, then much began: {count} "
+        "requests were in flight at the end", UNKNOWN, words.who(s), advise("longer", s.disk),
+    )  # fmt: skip
+
+
 def _is_very_slow(s: Situation) -> bool:
     return (s.mean_ms or 0.0) >= VERY_SLOW_FACTOR * s.slow_ms
 
@@ -762,6 +778,7 @@ TABLE: Sequence[Row] = (
     waits_elsewhere,
     cpus_full,
     unsteady,
+    begun,
     slower_than_usual,
     degraded,
     write_back,

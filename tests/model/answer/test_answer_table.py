@@ -461,6 +461,23 @@ def test_a_disk_with_a_request_is_not_idle() -> None:
     assert elsewhere.endswith("tasks wait for I/O 80 % of the time, but it has none")
 
 
+def test_a_load_that_begins_in_the_last_second_is_not_denied() -> None:
+    """38 reads had ended as the ask did, and 30 were in flight: "nothing waits"."""
+    begun = changed(rates(38, 0, 20), aqu_sz=1.5, util=8.0, in_flight=30)
+    answer = first([IDLE] * 9 + [begun], use(), 0.0)
+    assert (answer.verdict, answer.next) == (UNKNOWN, advise("longer", "vda"))
+    assert answer.text == (
+        "vda had hardly any I/O for 9 s, then much began: 30 requests were in flight at the end"
+    )
+    # a few, bursts of write-back, and a burst that is not the first prove nothing
+    for seconds in (
+        [IDLE] * 9 + [changed(begun, in_flight=3)],
+        [IDLE] * 9 + [changed(rates(0, 38, 20), aqu_sz=1.5, in_flight=30)],
+        [IDLE] * 4 + [changed(begun, in_flight=0), IDLE, IDLE, IDLE, IDLE, begun],
+    ):
+        assert first(seconds, use(), 0.0).verdict == NOTHING
+
+
 def test_discards_have_no_time_and_no_dash() -> None:
     discards = changed(IDLE, d_s=900.0, d_bytes_s=9e8, aqu_sz=0.2, util=15.0)
     assert (
