@@ -188,7 +188,9 @@ def _from_below(top: str, stack: Sequence[str], by_name: Mapping[str, Pair]) -> 
         rules = [pair[1].rule for pair in below]
         # all members of an array wait for the slow one
         lowest = rules[0] if _SLOW_MEMBER not in rules else _SLOW_MEMBER
-        yield from (pair for pair in below if pair[1].rule == lowest)
+        same_rule = [pair for pair in below if pair[1].rule == lowest]
+        names = {pair[1].disk for pair in same_rule}
+        yield from (pair for pair in same_rule if not names & {*pair[0].below} - {pair[1].disk})
     elif top in by_name:
         yield by_name[top]
 

@@ -374,6 +374,15 @@ def test_an_array_is_named_where_all_its_members_are_at_fault() -> None:
             )
 
 
+def test_the_lowest_of_three_devices_at_fault_is_named_alone() -> None:
+    """A thin volume on a pool on a slow disk: pool and disk were both named."""
+    links = DeviceLinks("dm-1", ("dm-0",)), DeviceLinks("dm-0", ("vda",)), DeviceLinks("vda")
+    names = "dm-1", "dm-0", "vda"
+    volume = Target(DEVICE, "/dev/dm-1", "dm-1", names, links=links)
+    pairs = judge(Seen(volume, frames([dict.fromkeys(names, HOG)] * 5), DEVICES))
+    assert [answer.disk for _, answer in pairs] == ["vda"]
+
+
 def test_who_uses_an_array_does_all_of_its_bytes_though_its_disks_write_each_twice() -> None:
     links = DeviceLinks("md0", ("vda", "vdb"), "raid1"), DeviceLinks("vda"), DeviceLinks("vdb")
     mirror = Target(DEVICE, "/dev/md0", "md0", ("md0", "vda", "vdb"), links=links)
