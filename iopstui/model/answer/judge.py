@@ -92,7 +92,10 @@ def judge(seen: Seen, quiet_words: bool = True) -> list[Pair]:
     for top in seen.target.devices_below:
         for pair in _from_below(top, stacks.get(top, ()), by_name):
             chosen.setdefault(pair[1].disk, pair)
-    pairs = list(_once(sorted(chosen.values(), key=_rank)))
+    # of an array that is named, the members are looked at by themselves, too
+    covered = _covered([pair for pair in by_name.values() if pair[1].state != GOOD], by_name)
+    found = [pair for name, pair in chosen.items() if name not in covered]
+    pairs = list(_once(sorted(found, key=_rank)))
     if pairs:
         situation, first = pairs[0]
         pairs[0] = situation, with_span(situation, first if first.text else quiet(situation))

@@ -383,6 +383,29 @@ def test_the_lowest_of_three_devices_at_fault_is_named_alone() -> None:
     assert [answer.disk for _, answer in pairs] == ["vda"]
 
 
+def test_the_members_of_a_busy_degraded_array_are_not_at_fault_each_of_them() -> None:
+    """Reads of a raid5 without one of its disks: the answer about all disks named the array, then
+    each of the other two, and not that one is missing."""
+    md = DeviceLinks("md0", ("sda", "sdb", "sdc"), "raid5")
+    members = [DeviceLinks(name) for name in md.below]
+    names = (md.name, *md.below)
+    every = combine_targets([
+        TargetPath(DEVICE, "/dev/md0", "md0", names, links=(md, *members)),
+        *(TargetPath(DEVICE, f"/dev/{one.name}", one.name, (one.name,), links=(one,))
+          for one in members),
+    ])  # fmt: skip
+    devices = {name: replace(DEVICES["vda"], name=name) for name in names}
+    deep, less = (changed(rates(number, 0, 60), aqu_sz=0.06 * number, util=99.0)
+                  for number in (350, 120))  # fmt: skip
+    disks = {"md0": changed(rates(240, 0, 112), aqu_sz=27.0), "sda": deep, "sdb": less}
+    state = Conditions(devices={"md0": DeviceState(array=Array("idle", 1, 3))})
+    pairs = judge(Seen(every, frames([{**disks, "sdc": IDLE}] * 5), devices, state))
+    assert [answer.disk for _, answer in pairs if answer.state != GOOD] == ["md0"]
+    assert "; md0 is degraded: 1 of 3 members are missing" in pairs[0][1].text
+    alone = combine_targets([TargetPath(DEVICE, "/dev/sda", "sda", ("sda",), links=(members[0],))])
+    assert judge(Seen(alone, frames([disks] * 5), devices))[0][1].verdict == WAITS
+
+
 def test_who_uses_an_array_does_all_of_its_bytes_though_its_disks_write_each_twice() -> None:
     links = DeviceLinks("md0", ("vda", "vdb"), "raid1"), DeviceLinks("vda"), DeviceLinks("vdb")
     mirror = Target(DEVICE, "/dev/md0", "md0", ("md0", "vda", "vdb"), links=links)
