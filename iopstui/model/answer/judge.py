@@ -92,7 +92,10 @@ def judge(seen: Seen, quiet_words: bool = True) -> list[Pair]:
     for top in seen.target.devices_below:
         for pair in _from_below(top, stacks.get(top, ()), by_name):
             chosen.setdefault(pair[1].disk, pair)
-    pairs = list(_once(sorted(chosen.values(), key=_rank)))
+    # of an array that is named, the members are looked at by themselves, too
+    covered = _covered([pair for pair in by_name.values() if pair[1].state != GOOD], by_name)
+    found = [pair for name, pair in chosen.items() if name not in covered]
+    pairs = list(_once(sorted(found, key=_rank)))
     if pairs:
         situation, first = pairs[0]
         pairs[0] = situation, with_span(situation, first if first.text else quiet(situation))
@@ -188,7 +191,9 @@ def _from_below(top: str, stack: Sequence[str], by_name: Mapping[str, Pair]) -> 
         rules = [pair[1].rule for pair in below]
         # all members of an array wait for the slow one
         lowest = rules[0] if _SLOW_MEMBER not in rules else _SLOW_MEMBER
-        yield from (pair for pair in below if pair[1].rule == lowest)
+        same_rule = [pair for pair in below if pair[1].rule == lowest]
+        names = {pair[1].disk for pair in same_rule}
+        yield from (pair for pair in same_rule if not names & {*pair[0].below} - {pair[1].disk})
     elif top in by_name:
         yield by_name[top]
 

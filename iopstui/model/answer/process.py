@@ -27,7 +27,9 @@ WAITS_PERCENT = 30.0
 """A process that waits for this percentage of its time waits for something that matters."""
 PROVEN_SHARE = 0.3
 """While a task waits for I/O, the machine counts as waiting for it (PSI). Looks find a task in
-state D too often where CPUs are full, but PSI has at least this share of that time."""
+state D too often where CPUs are full, but PSI has at least this share of that time. This
+proves; what busy CPUs hide of a task's wait (``Situation.blocked``) only keeps PSI from denying
+it."""
 
 IN_FLIGHT_SHARE = 0.5
 """While a process waits for a disk, the disk has a request in flight, or a flush."""

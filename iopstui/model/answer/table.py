@@ -33,6 +33,7 @@ from iopstui.model.answer.situation import (
     MOST_SECONDS,
     MUCH_PRESSURE,
     SLOW_IN_FLIGHT,
+    VERY_DEEP_QUEUE,
     VERY_SLOW_FACTOR,
     WAITED_PERCENT,
     Situation,
@@ -457,9 +458,14 @@ def full_queue(s: Situation) -> Answer | None:
     return Answer(
         s.disk, "queue", WARNING,
         f"{s.disk}{s.layer} is busy: I/Os take {words.mean(s)} with {words.count(s.in_flight)} in "
-        f"flight{words.usual(s)}{held}{words.cpus_text(s)}", WAITS, words.who(s),
+        f"flight{words.usual(s)}{held}{_if_degraded(s)}{words.cpus_text(s)}", WAITS, words.who(s),
         step or words.about_users(s),
     )  # fmt: skip
+
+
+def _if_degraded(s: Situation) -> str:
+    missing = words.degraded(s)
+    return missing and f"; {missing}"
 
 
 def blocked_programs(s: Situation) -> Answer | None:
@@ -487,7 +493,8 @@ def slow_device(s: Situation) -> Answer | None:
     return Answer(
         s.disk, "slow", WARNING,
         f"{s.disk}{s.layer} answers slowly: {words.mean(s)} with {words.count(s.in_flight)} in "
-        f"flight{words.stalls(s)}{words.usual(s)}{held}{words.cpus_text(s)}", WAITS, words.who(s),
+        f"flight{words.stalls(s)}{words.usual(s)}{held}{_if_degraded(s)}{words.cpus_text(s)}",
+        WAITS, words.who(s),
         step or words.resync_step(s) or words.about_hog(s) or advise("slow", s.disk),
     )  # fmt: skip
 
@@ -586,6 +593,21 @@ def unsteady(s: Situation) -> Answer | None:
     return Answer(s.disk, "unsteady", GOOD, text, UNKNOWN, words.who(s), advise("longer", s.disk))
 
 
+def begun(s: Situation) -> Answer | None:
+    """Many requests are in flight at the end, and there were hardly any before: how long they wait
+    is not known yet. Write-back comes in such bursts, and waits for nobody."""
+    *before, last = s.seconds
+    count = last.in_flight or 0
+    if count < VERY_DEEP_QUEUE or any(map(is_used, before)) or s.writes_only:
+        return None
+    seconds = sum(one.seconds for one in before)
+    return Answer(
+        s.disk, "begun", GOOD,
+        f"{s.disk}{s.layer} had hardly any I/O for {seconds:.0f} s, then much began: {count} "
+        "requests were in flight at the end", UNKNOWN, words.who(s), advise("longer", s.disk),
+    )  # fmt: skip
+
+
 def _is_very_slow(s: Situation) -> bool:
     return (s.mean_ms or 0.0) >= VERY_SLOW_FACTOR * s.slow_ms
 
@@ -605,16 +627,12 @@ def slower_than_usual(s: Situation) -> Answer | None:
 
 def degraded(s: Situation) -> Answer | None:
     """An array that lacks members answers, but one more failure may end it."""
-    for name, state in s.conditions.devices.items():
-        array = state.array
-        if array is not None and array.degraded and name in s.below:
-            members = f" of {array.members}" if array.members else ""
-            return Answer(
-                s.disk, "degraded", CRITICAL,
-                f"{name} is degraded: {array.degraded}{members} members are missing; "
-                f"{words.quiet_text(s)}", NOTHING, words.who(s), advise("array"),
-            )  # fmt: skip
-    return None
+    if not (missing := words.degraded(s)):
+        return None
+    return Answer(
+        s.disk, "degraded", CRITICAL, f"{missing}; {words.quiet_text(s)}", NOTHING, words.who(s),
+        advise("array"),
+    )  # fmt: skip
 
 
 def write_back(s: Situation) -> Answer | None:
@@ -762,6 +780,7 @@ TABLE: Sequence[Row] = (
     waits_elsewhere,
     cpus_full,
     unsteady,
+    begun,
     slower_than_usual,
     degraded,
     write_back,

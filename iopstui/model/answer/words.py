@@ -224,6 +224,16 @@ def held_by_layer(s: Situation) -> tuple[str, Advice]:
     return f"; they are in {s.disk}, not in {' or '.join(lower)} below it", step
 
 
+def degraded(s: Situation) -> str:
+    """ "md0 is degraded: 1 of 2 members are missing"; "" if no array here lacks any."""
+    for name, state in s.conditions.devices.items():
+        array = state.array
+        if array is not None and array.degraded and name in s.below:
+            members = f" of {array.members}" if array.members else ""
+            return f"{name} is degraded: {array.degraded}{members} members are missing"
+    return ""
+
+
 def resync_step(s: Situation) -> Advice:
     array = s.syncing
     return advise("resync", array[0], "20000") if array else NO_ADVICE

@@ -384,6 +384,38 @@ def test_an_array_is_named_where_all_its_members_are_at_fault() -> None:
             )
 
 
+def test_the_lowest_of_three_devices_at_fault_is_named_alone() -> None:
+    """A thin volume on a pool on a slow disk: pool and disk were both named."""
+    links = DeviceLinks("dm-1", ("dm-0",)), DeviceLinks("dm-0", ("vda",)), DeviceLinks("vda")
+    names = "dm-1", "dm-0", "vda"
+    volume = Target(DEVICE, "/dev/dm-1", "dm-1", names, links=links)
+    pairs = judge(Seen(volume, frames([dict.fromkeys(names, HOG)] * 5), DEVICES))
+    assert [answer.disk for _, answer in pairs] == ["vda"]
+
+
+def test_the_members_of_a_busy_degraded_array_are_not_at_fault_each_of_them() -> None:
+    """Reads of a raid5 without one of its disks: the answer about all disks named the array, then
+    each of the other two, and not that one is missing."""
+    md = DeviceLinks("md0", ("sda", "sdb", "sdc"), "raid5")
+    members = [DeviceLinks(name) for name in md.below]
+    names = (md.name, *md.below)
+    every = combine_targets([
+        TargetPath(DEVICE, "/dev/md0", "md0", names, links=(md, *members)),
+        *(TargetPath(DEVICE, f"/dev/{one.name}", one.name, (one.name,), links=(one,))
+          for one in members),
+    ])  # fmt: skip
+    devices = {name: replace(DEVICES["vda"], name=name) for name in names}
+    deep, less = (changed(rates(number, 0, 60), aqu_sz=0.06 * number, util=99.0)
+                  for number in (350, 120))  # fmt: skip
+    disks = {"md0": changed(rates(240, 0, 112), aqu_sz=27.0), "sda": deep, "sdb": less}
+    state = Conditions(devices={"md0": DeviceState(array=Array("idle", 1, 3))})
+    pairs = judge(Seen(every, frames([{**disks, "sdc": IDLE}] * 5), devices, state))
+    assert [answer.disk for _, answer in pairs if answer.state != GOOD] == ["md0"]
+    assert "; md0 is degraded: 1 of 3 members are missing" in pairs[0][1].text
+    alone = combine_targets([TargetPath(DEVICE, "/dev/sda", "sda", ("sda",), links=(members[0],))])
+    assert judge(Seen(alone, frames([disks] * 5), devices))[0][1].verdict == WAITS
+
+
 def test_who_uses_an_array_does_all_of_its_bytes_though_its_disks_write_each_twice() -> None:
     links = DeviceLinks("md0", ("vda", "vdb"), "raid1"), DeviceLinks("vda"), DeviceLinks("vdb")
     mirror = Target(DEVICE, "/dev/md0", "md0", ("md0", "vda", "vdb"), links=links)
@@ -469,6 +501,23 @@ def test_a_disk_with_a_request_is_not_idle() -> None:
     assert first([IDLE] * 5).text == "vda is idle: no I/O for 5 s; nothing is in flight"
     elsewhere = first([IDLE] * 5, use(remote=True), 80.0).text
     assert elsewhere.endswith("tasks wait for I/O 80 % of the time, but it has none")
+
+
+def test_a_load_that_begins_in_the_last_second_is_not_denied() -> None:
+    """38 reads had ended as the ask did, and 30 were in flight: "nothing waits"."""
+    begun = changed(rates(38, 0, 20), aqu_sz=1.5, util=8.0, in_flight=30)
+    answer = first([IDLE] * 9 + [begun], use(), 0.0)
+    assert (answer.verdict, answer.next) == (UNKNOWN, advise("longer", "vda"))
+    assert answer.text == (
+        "vda had hardly any I/O for 9 s, then much began: 30 requests were in flight at the end"
+    )
+    # a few, bursts of write-back, and a burst that is not the first prove nothing
+    for seconds in (
+        [IDLE] * 9 + [changed(begun, in_flight=3)],
+        [IDLE] * 9 + [changed(rates(0, 38, 20), aqu_sz=1.5, in_flight=30)],
+        [IDLE] * 4 + [changed(begun, in_flight=0), IDLE, IDLE, IDLE, IDLE, begun],
+    ):
+        assert first(seconds, use(), 0.0).verdict == NOTHING
 
 
 def test_discards_have_no_time_and_no_dash() -> None:
