@@ -603,7 +603,7 @@ def begun(s: Situation) -> Answer | None:
     seconds = sum(one.seconds for one in before)
     return Answer(
         s.disk, "begun", GOOD,
-        f"{s.disk}{s.layer} had hardly any I/O for {seconds:.0f} s, then much began: {count} "
+        f"{s.disk}{s.layer} had hardly any I/O for {seconds:.0f} s, then many began: {count} "
         "requests were in flight at the end", UNKNOWN, words.who(s), advise("longer", s.disk),
     )  # fmt: skip
 
