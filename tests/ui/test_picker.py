@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -166,6 +167,23 @@ async def test_a_disk_moves_up_only_when_the_answer_warns_of_it(
         await settle(pilot)
         assert names(app) == ["loop0", "nvme0n1", "sda"], "in order again with a key"
         assert app.screen._table.selected.key == row
+
+
+async def test_a_key_pressed_before_the_disks_are_there_is_not_lost() -> None:
+    app, found = make_picker(PickerCalls()), threading.Event()
+
+    def discover() -> Mapping[str, BlockDevice]:
+        found.wait(60)
+        return fakes.DEVICES
+
+    app.targets._backend = replace(app.targets._backend, discover=discover)
+    async with app.run_test(size=(160, 45)) as pilot:
+        await settle(pilot)
+        await pilot.press("down")
+        found.set()
+        await open_picker(pilot)
+        assert names(app) == ["nvme0n1", "sda"]
+        assert app.screen.query_one(DataTable).cursor_row == 1
 
 
 async def test_the_axis_of_home_begins_with_the_program(monkeypatch: pytest.MonkeyPatch) -> None:

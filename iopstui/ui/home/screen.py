@@ -84,6 +84,9 @@ ACT_BINDINGS = [
     Binding(key, f"act({action!r})", label) for key, label, action in ACTIONS if action != WATCH
 ]
 DISK_ACTIONS = frozenset({WATCH, RUN, SWEEP, COMPARE})
+KEYS_OF_DISKS = frozenset({
+    "up", "down", "space", *(key.lower() for key, _, name in ACTIONS if name in DISK_ACTIONS),
+})  # fmt: skip
 DIALOG_ACTIONS = frozenset({CHECK, OPEN})
 """Actions that open a dialog on top of this screen."""
 DIRECTORY_WORDS = (
@@ -186,6 +189,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self._first_run = first_run and opened is None
         self._devices: Mapping[str, BlockDevice] | None = None
         self._activity = activity
+        self._early_keys: list[str] = []
         self._marked: list[str] = []
         self._texts: dict[str, tuple[str, str]] = {}
         """Model and mount point of each device."""
@@ -266,8 +270,13 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             self.set_interval(RESCAN_S, self.action_rescan)
 
     def on_key(self, event: events.Key) -> None:
-        """From now on the rows stay where they are: the cursor is on its way to one of them."""
+        """From now on the rows stay where they are: the cursor is on its way to one of them. A key
+        for a disk that was pressed before there are any waits for them."""
         self._was_used = True
+        if self._devices is None and event.key in KEYS_OF_DISKS:
+            event.stop()
+            event.prevent_default()
+            self._early_keys.append(event.key)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """As for a key."""
@@ -368,6 +377,9 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
                        for device in devices.values()}  # fmt: skip
         self._share_rows()
         self._fill_table()
+        early, self._early_keys = self._early_keys, []
+        for key in early:
+            self.app.simulate_key(key)
         if previous is not None:
             self._report_changes(list(previous), list(devices))
 
