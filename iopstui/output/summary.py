@@ -183,6 +183,9 @@ def _sum_text(summary: Mapping[str, Any], frames: FramesTotal) -> str:
         text += f" The difference {RAMP_WORDS}."
     if check.failed:
         text += " The missing part had not completed when the job failed."
+    elif check.opens:
+        text += (" The intervals count each opening of a file, which is all that fio times with "
+                 "filecreate or filestat; its total counts I/Os: the two may differ.")  # fmt: skip
     elif check.left:
         text += (" fio's own bytes agree with the intervals: the difference was submitted, and "
                  "not counted as completed.")  # fmt: skip
