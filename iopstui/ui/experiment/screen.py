@@ -138,8 +138,10 @@ class ExperimentScreen(CanvasScreen):
         """Boxes of a pane on the whole screen; on a small terminal with the result above it."""
         if pane != self._view.FINAL_PANE or self._is_full_size:
             return {pane: box}
-        needed = (self._rows_needed(name, box.width) for name in (RESULT, pane))
-        return below_result(pane, box, *needed)
+        needed = self._rows_needed(RESULT, box.width)
+        if self.state.active:
+            needed = min(needed, box.height // 2)
+        return below_result(pane, box, needed, self._rows_needed(pane, box.width))
 
     def _all_boxes(self, box: Box) -> dict[str, Box]:
         """Boxes of all panes at once. The result gets the rows it needs when it is final, so that
