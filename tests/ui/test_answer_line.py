@@ -214,4 +214,4 @@ def test_after_a_sweep_the_answer_is_on_the_sweep() -> None:
     state.apply(Notice(20.0, "info", "later"))
     said = answer_of(state, None, {})
     assert said is not None and said.state == GOOD
-    assert said.text.startswith("The sweep ended 10 s ago: Take iodepth=4")
+    assert said.text.startswith("The sweep ended 10 s ago (w shows it): Take iodepth=4")

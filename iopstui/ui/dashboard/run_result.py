@@ -71,7 +71,7 @@ def _experiment_text(state: LiveState) -> str:
     if experiment is None or ended is None or over is None or over.t < ended.t:
         return ""
     sentence = next(iter(experiment.sentences()), "")
-    head = f"The {experiment.noun} ended {_ago(state.t - over.t)}"
+    head = f"The {experiment.noun} ended {_ago(state.t - over.t)} (w shows it)"
     return f"{head}: {sentence}" if sentence else head
 
 

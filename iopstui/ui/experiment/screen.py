@@ -282,7 +282,7 @@ class ExperimentScreen(CanvasScreen):
         panes = KeyHint("Tab", "Next pane" if not self._is_full_size else "One pane at a time")
         scroll = [KeyHint("↑ ↓", "Scroll")] if self._has_more(self._scrolled_pane()) else []
         save = [KeyHint("S", "Save")] if self._is_current else []
-        return [*hints, panes, *scroll, KeyHint("y", "Copy"), *save]
+        return [*hints, panes, KeyHint("y", "Copy"), *scroll, *save]
 
     # -- keys
 
