@@ -35,6 +35,7 @@ from iopstui.model.metrics.slow.slow_requests import (
 from iopstui.model.metrics.summary import (
     EXACT,
     UNCHECKED,
+    Certificate,
     FramesTotal,
     certificate,
     is_final,
@@ -179,15 +180,23 @@ def _sum_text(summary: Mapping[str, Any], frames: FramesTotal) -> str:
         total_text += f", {check.bytes:,} bytes"
     text = (f"Different: {intervals} with {ios}, {moved}; {total_text} ({check.more_ios:+,d}, "
              f"{check.more_bytes:+,d}).")  # fmt: skip
-    if check.ramp:
-        text += f" The difference {RAMP_WORDS}."
+    text += _reason_text(check)
+    if not check.mean_is_consistent:
+        text += " fio's own mean IOPS do not match its count either."
+    return text
+
+
+def _reason_text(check: Certificate) -> str:
+    """Why the intervals differ from fio's total; "" if that is not known."""
+    text = f" The difference {RAMP_WORDS}." if check.ramp else ""
     if check.failed:
         text += " The missing part had not completed when the job failed."
+    elif check.opens:
+        text += (" The intervals count each opening of a file, which is all that fio times with "
+                 "filecreate or filestat; its total counts I/Os: the two may differ.")  # fmt: skip
     elif check.left:
         text += (" fio's own bytes agree with the intervals: the difference was submitted, and "
                  "not counted as completed.")  # fmt: skip
-    if not check.mean_is_consistent:
-        text += " fio's own mean IOPS do not match its count either."
     return text
 
 

@@ -150,6 +150,16 @@ def test_ios_that_fio_left_at_its_end_are_said_to_be_that(
     assert ("the difference was submitted, and not counted as completed" in text) == left
 
 
+def test_files_that_an_engine_opens_are_no_ios() -> None:
+    jobs = statuses("3.42-a-randread-grp")[-1]
+    creating = replace(jobs.jobs[0], options={**jobs.jobs[0].options, "ioengine": "filecreate"})
+    summary = fio_summary(replace(jobs, jobs=(creating, *jobs.jobs[1:])))
+    summary["rows"][0]["directions"]["read"]["total_ios"] -= 1
+    text = " ".join(reconciliation(summary, total("3.42-a-randread-grp")).split())
+    assert text.startswith("Different: ") and "(+1, " in text
+    assert "The intervals count each opening of a file" in text
+
+
 def test_a_difference_is_given_in_ios_and_bytes() -> None:
     summary = fio_summary(statuses("3.42-a-randread-grp")[-1])
     short = FramesTotal()

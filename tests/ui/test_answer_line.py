@@ -7,10 +7,13 @@ from dataclasses import replace
 import pytest
 import ui_fakes as fakes
 from disks import changed
+from made_sweeps import finished as made_points
 from watch_frames import frame, rates
 
 from iopstui.events import (
     AnswerGiven,
+    ExperimentFinished,
+    ExperimentStarted,
     FindingReported,
     FrameReady,
     Notice,
@@ -28,6 +31,7 @@ from iopstui.model.answer.answer import (
 )
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target
+from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.model.findings.finding import Finding
 from iopstui.ui.dashboard.bars import answer_of
 from iopstui.ui.draw.rows import answer_row, cells
@@ -196,3 +200,18 @@ def test_what_is_worse_than_a_result_is_said_first() -> None:
 def test_right_after_a_run_its_answer_has_no_other_beside_it() -> None:
     said = answer_of(run_that_ended(), None, {})
     assert said is not None and not said.who and "now" not in said.text
+
+
+def test_after_a_sweep_the_answer_is_on_the_sweep() -> None:
+    plan = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,4"),))
+    state = LiveState()
+    state.apply(ExperimentStarted(0.0, plan))
+    for event in made_points(plan):
+        state.apply(event)
+    state.apply(StepStarted(1.0, 2, "randread-4k", "randread 4k", (), True))
+    state.apply(StepFinished(9.0, 2, 0, "", False))
+    state.apply(ExperimentFinished(9.5, 2, 2))
+    state.apply(Notice(20.0, "info", "later"))
+    said = answer_of(state, None, {})
+    assert said is not None and said.state == GOOD
+    assert said.text.startswith("The sweep ended 10 s ago (w shows it): Take iodepth=4")

@@ -617,7 +617,7 @@ async def test_a_box_beside_a_long_table_names_its_own_key() -> None:
     plan = Plan(("randread-4k",), {}, (parse_axis("iodepth=1..40"),))
     async with lab.make(lab.FakeLaboratory()).run_test(size=SMALL) as pilot:
         await disturbed_sweep(pilot, plan)
-        assert shows(pilot.app, "~ disturbed ↑ ↓") and shows(pilot.app, "4: all 1-8 of")
+        assert shows(pilot.app, "~ disturbed ↑ ↓")
         await pilot.press("home")
         assert shows(pilot.app, "~ 1 1 10.0k")
         await pilot.press("4")

@@ -156,12 +156,12 @@ def fio_summary(status: FioStatus, final: bool = True) -> dict[str, Any]:
     frames count, by fio's counter ``counted_by``. A row's ``failed`` I/Os are fio's total_err,
     ``block_size`` (bytes) is that of all its I/Os, ``depth`` the most that can be in flight,
     ``ramp`` whether it has a ramp_time, ``begin_ms`` when it began (from an arbitrary origin, equal
-    for all rows of a group). Unknown is ``None``. A row that syncs has ``sync``: how many
-    ``completed``, and their latencies named as above. ``sums`` adds the rows of each of fio's
-    groups; if they did not run at the same time, the rates are over the whole ``runtime_ms``, as in
-    fio's own "Run status group". ``total`` adds all rows, ``all`` all directions, too; they have
-    rates only if there is one group (stages of a stonewalled job follow one another, so the sum of
-    their rates is no rate)."""
+    for all rows of a group), ``opens`` that its engine times only the opening of files. Unknown is
+    ``None``. A row that syncs has ``sync``: how many ``completed``, and their latencies named as
+    above. ``sums`` adds the rows of each of fio's groups; if they did not run at the same time, the
+    rates are over the whole ``runtime_ms``, as in fio's own "Run status group". ``total`` adds all
+    rows, ``all`` all directions, too; they have rates only if there is one group (stages of a
+    stonewalled job follow one another, so the sum of their rates is no rate)."""
     begins = begins_ms(status.jobs)
     rows = [_row(index, job, next(begins)) for index, job in enumerate(status.jobs)]
     groups = sorted({job.group for job in status.jobs})
@@ -214,6 +214,10 @@ def is_final(summary: Mapping[str, Any]) -> bool:
     return summary.get("final") is not False
 
 
+_OPENS_FILES = ("filecreate", "filestat", "filedelete")
+"""Engines that time only the opening of files, which frames count by these times."""
+
+
 def _row(index: int, job: JobStatus, begin_ms: float) -> dict[str, Any]:
     return {
         "index": index,
@@ -230,6 +234,7 @@ def _row(index: int, job: JobStatus, begin_ms: float) -> dict[str, Any]:
             for name in DIRECTIONS
             if name in job.directions and _has_ios(job.directions[name])
         },
+        **({"opens": True} if job.options.get("ioengine") in _OPENS_FILES else {}),
         **({"sync": _sync_figures(job.sync)} if job.sync is not None else {}),
     }
 
@@ -397,10 +402,11 @@ class Certificate:
     ``None``: I/Os of several sizes), ``more_ios`` and ``more_bytes`` how many more the frames have.
     ``ramp``: the difference is no more than can have been in flight when the ramp ended;
     ``failed``: the missing I/Os belong to a job that failed; ``left``: they were submitted at the
-    end and are missing in fio's own bytes, too. ``mean_is_consistent``: fio's mean IOPS times its
-    runtime gives its submissions, as it should. ``counted``: fio reported the number of I/Os while
-    it ran. ``stated_bytes``: the bytes that fio itself states. ``has_block_sizes``: the summary
-    says the rows' block sizes (an older recording's does not)."""
+    end and are missing in fio's own bytes, too. ``opens``: the frames count files that an engine
+    such as filecreate opened. ``mean_is_consistent``: fio's mean IOPS times its runtime gives its
+    submissions, as it should. ``counted``: fio reported the number of I/Os while it ran.
+    ``stated_bytes``: the bytes that fio itself states. ``has_block_sizes``: the summary says the
+    rows' block sizes (an older recording's does not)."""
 
     verdict: str
     ios: int
@@ -410,6 +416,7 @@ class Certificate:
     ramp: bool = False
     failed: bool = False
     left: bool = False
+    opens: bool = False
     mean_is_consistent: bool = True
     has_block_sizes: bool = True
     final: bool = True
@@ -439,6 +446,7 @@ def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
         ramp=bool(deviating) and all(row.within_ramp for row in deviating),
         failed=bool(deviating) and all(row.error and row.more < 0 for row in deviating),
         left=bool(deviating) and all(row.was_left for row in deviating),
+        opens=bool(deviating) and all(row.opens for row in deviating),
         mean_is_consistent=mean_is_consistent,
         has_block_sizes=all("block_size" in row for row in summary["rows"]),
         final=final, stated_bytes=stated,
@@ -458,7 +466,7 @@ class _ComparedRow:
         self.block_size: int = row.get("block_size") or 0
         self.depth: int = row.get("depth") or 0
         self.ramp = bool(row.get("ramp"))
-        self.error = bool(row["error"])
+        self.error, self.opens = bool(row["error"]), bool(row.get("opens"))
         ios, moved, self.counted_by = frames.row(row["index"])
         self.more = ios - (self.submitted - self.failed)
         self.more_bytes = 0

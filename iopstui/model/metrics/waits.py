@@ -454,6 +454,10 @@ _NO_PLACE = {"ios": 0.0, "unknown": 0.0, "cpu": None, "above": None, "queue": No
 """Each place that is not a layer, with its mean if some intervals lack it."""
 
 
+_RESTS = ("cpu", "above")
+"""An interval that lacks one of them counts its I/Os to the next part."""
+
+
 class MeanWaits:
     """The mean of the waits of some intervals, weighted by their length."""
 
@@ -490,8 +494,10 @@ class MeanWaits:
 
     @property
     def value(self) -> Waits | None:
-        """The mean so far; ``None`` without intervals. A part that some intervals lack is
-        ``None``."""
+        """The mean so far; ``None`` without intervals. The parts add up to ``ios``: where waiting
+        for a CPU or being above the block layer is not known, as in the first interval of a job's
+        processes, those I/Os are in another part. ``queue`` and ``device`` are ``None`` if some
+        intervals lack them."""
         if self.empty:
             return None
         means: dict[str, Any] = dict(_NO_PLACE)
@@ -499,7 +505,7 @@ class MeanWaits:
         for (kind, name), (part, length) in self._sums.items():
             if kind:
                 layers[name] = part / self._seconds
-            elif length >= self._seconds * (1 - ROUNDING):
+            elif name in _RESTS or length >= self._seconds * (1 - ROUNDING):
                 means[name] = part / self._seconds
         return Waits(layers=layers, **means)
 

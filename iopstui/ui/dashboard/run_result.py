@@ -23,10 +23,13 @@ def run_result(state: LiveState) -> Answer | None:
     at_end = state.run_answers.get(ended.step)
     if now is not None and now.state == CRITICAL and now is not at_end:
         return None
-    text = _experiment_text(state) or _run_text(state, at_end)
+    of_experiment = _experiment_text(state)
+    text = of_experiment or _run_text(state, at_end)
     if not text:
         return None
-    answer = at_end or Answer("", OF_A_SECOND, WARNING if ended.error else GOOD, "")
+    answer = Answer("", OF_A_SECOND, WARNING if ended.error else GOOD, "")
+    # the last point's answer is none on the whole sweep
+    answer = at_end if at_end is not None and not of_experiment else answer
     beside = _now_text(now) if now is not at_end else ""
     # a short line leaves out the end of a text, but not who
     is_well = now is None or now.state == GOOD
@@ -68,7 +71,7 @@ def _experiment_text(state: LiveState) -> str:
     if experiment is None or ended is None or over is None or over.t < ended.t:
         return ""
     sentence = next(iter(experiment.sentences()), "")
-    head = f"The {experiment.noun} ended {_ago(state.t - over.t)}"
+    head = f"The {experiment.noun} ended {_ago(state.t - over.t)} (w shows it)"
     return f"{head}: {sentence}" if sentence else head
 
 

@@ -26,6 +26,8 @@ STYLES: tuple[Style | None, ...] = (FIO, DEVICE, P99, MARK, None, P50)
 
 
 RESULT = "result"
+LEAST_ROWS = 6
+"""Rows of the pane below the result on a small terminal: title, head and some points."""
 HELP = "A sweep or a comparison (w, c)"
 """The title of the help's section on their keys and terms."""
 DISTURBED = "~"
@@ -210,9 +212,9 @@ def result_height(needed: int, height: int) -> int:
 
 
 def below_result(pane: str, box: Box, result_rows: int, pane_rows: int) -> dict[str, Box]:
-    """The boxes of the result, which takes what it needs but at most half of ``box`` or what the
-    pane below it does not need, and of that pane."""
-    height = min(result_rows, max(box.height // 2, box.height - pane_rows))
+    """The boxes of the result, which takes what it needs as long as some rows are left for the pane
+    below it, and of that pane."""
+    height = min(result_rows, box.height - min(pane_rows, LEAST_ROWS))
     return {
         RESULT: Box(box.x, box.y, box.width, height),
         pane: Box(box.x, box.y + height, box.width, box.height - height),

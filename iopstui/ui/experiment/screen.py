@@ -138,8 +138,10 @@ class ExperimentScreen(CanvasScreen):
         """Boxes of a pane on the whole screen; on a small terminal with the result above it."""
         if pane != self._view.FINAL_PANE or self._is_full_size:
             return {pane: box}
-        needed = (self._rows_needed(name, box.width) for name in (RESULT, pane))
-        return below_result(pane, box, *needed)
+        needed = self._rows_needed(RESULT, box.width)
+        if self.state.active:
+            needed = min(needed, box.height // 2)
+        return below_result(pane, box, needed, self._rows_needed(pane, box.width))
 
     def _all_boxes(self, box: Box) -> dict[str, Box]:
         """Boxes of all panes at once. The result gets the rows it needs when it is final, so that
@@ -280,7 +282,7 @@ class ExperimentScreen(CanvasScreen):
         panes = KeyHint("Tab", "Next pane" if not self._is_full_size else "One pane at a time")
         scroll = [KeyHint("↑ ↓", "Scroll")] if self._has_more(self._scrolled_pane()) else []
         save = [KeyHint("S", "Save")] if self._is_current else []
-        return [*hints, panes, *scroll, KeyHint("y", "Copy"), *save]
+        return [*hints, panes, KeyHint("y", "Copy"), *scroll, *save]
 
     # -- keys
 

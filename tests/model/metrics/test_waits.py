@@ -376,11 +376,17 @@ def test_the_parts_add_up_and_none_is_below_zero(
         assert min(parts(found)) >= -1e-6 * max(1.0, found.ios)
 
 
-def test_means_are_weighted_by_time_and_leave_out_what_some_seconds_lack() -> None:
+def test_means_are_weighted_by_time_and_their_parts_add_up() -> None:
+    """Also where the first second of a stage does not know who waited for a CPU."""
     mean = MeanWaits()
     assert mean.value is None
     mean.add(Waits(4.0, 1.0, 1.0, {"vda": 2.0}, None, None, 0.0), 1.0)
     mean.add(Waits(8.0, None, 2.0, {"vda": 6.0}, None, None, 0.0), 3.0)
     mean.add(Waits(99.0, None, None, {"vda": 99.0}, None, None, 0.0, stalled=True), 1.0)
-    assert mean.value == Waits(7.0, None, 1.75, {"vda": 5.0}, None, None, 0.0)
-    assert waits_line(mean.value) == "In flight 7.0: above the device 1.8, vda 5.0"
+    assert mean.value == Waits(7.0, 0.25, 1.75, {"vda": 5.0}, None, None, 0.0)
+    assert sum(parts(mean.value)) == 7.0
+    line = "In flight 7.0: waiting for a CPU 0.2, above the device 1.8, vda 5.0"
+    assert waits_line(mean.value) == line
+    never = MeanWaits()
+    never.add(Waits(8.0, None, 2.0, {"vda": 6.0}, None, None, 0.0), 3.0)
+    assert never.value is not None and never.value.cpu is None

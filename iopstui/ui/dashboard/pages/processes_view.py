@@ -23,6 +23,11 @@ ALL_DISKS = (
 )
 
 
+LATENCIES = (
+    "p50 and p99 (kernel probe): requests that a process itself sent to this disk; –: none, or too "
+    "few."
+)
+
 NUMBERS = 9 + 11 + 13 + 15 + 2 * 9
 """Cells of all columns beside the name."""
 
@@ -114,7 +119,7 @@ def rows(
                               source.user(one.pid))]  # fmt: skip
         page += listing(columns, rates, width, charset, MAX_ROWS, order) if rates else [
             no_match("process", words, width, charset)]  # fmt: skip
-    return page if words else [*page, *_note_rows(source, width, charset)]
+    return page if words else [*page, *_note_rows(source, width, charset, probe is not None)]
 
 
 def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:
@@ -129,8 +134,8 @@ def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:
     return [*wrap(width, charset, text, None), message(width, charset, "")]
 
 
-def _note_rows(source: ProcessIo, width: int, charset: Charset) -> list[Row]:
-    text = ALL_DISKS
+def _note_rows(source: ProcessIo, width: int, charset: Charset, latencies: bool) -> list[Row]:
+    text = f"{ALL_DISKS} {LATENCIES}" if latencies else ALL_DISKS
     if source.closed:
         plural = "es" if source.closed > 1 else ""
         text += f" {source.closed} process{plural} cannot be read by this user."
