@@ -37,12 +37,13 @@ def loop(mib: int = 256) -> Recipe:
     return make
 
 
-def loop_on(below: Recipe) -> Recipe:
-    """A loop device on another device or a file, without a page cache in between."""
+def loop_on(below: Recipe, direct: bool = True) -> Recipe:
+    """A loop device on another device or a file, without a page cache in between, if ``direct``."""
 
     def make(bench: Bench) -> str:
         lower = below(bench)
-        node = sh("losetup", "--find", "--show", "--direct-io=on", lower)
+        mode = "on" if direct else "off"
+        node = sh("losetup", "--find", "--show", f"--direct-io={mode}", lower)
         bench.stack.callback(sh, "losetup", "--detach", node)
         bench.node = node
         return node
@@ -252,9 +253,12 @@ def _load_table(table: str) -> None:
     sh("dmsetup", "resume", "--noudevsync", "scoreboard")
 
 
-def delayed(below: Recipe, ms: int) -> Recipe:
-    """Every I/O waits ``ms`` in dm-delay, above the device."""
-    return _mapped(below, lambda node, size: f"0 {size} delay {node} 0 {ms}", "dm_delay")
+def delayed(below: Recipe, ms: int, read_ms: int | None = None) -> Recipe:
+    """Every I/O waits ``ms`` in dm-delay, above the device; reads wait ``read_ms``."""
+    reads = ms if read_ms is None else read_ms
+    return _mapped(
+        below, lambda node, size: f"0 {size} delay {node} 0 {reads} {node} 0 {ms}", "dm_delay"
+    )
 
 
 def encrypted(below: Recipe) -> Recipe:
@@ -375,6 +379,35 @@ def array(level: int, count: int, ms: float = 2.0, mib: int = 64, slots: int = 6
         bench.stack.callback(sh, "mdadm", "--stop", node)
         bench.node = node
         return node
+
+    return make
+
+
+def lost(below: Recipe) -> Recipe:
+    """The md array without its last disk."""
+
+    def make(bench: Bench) -> str:
+        node = below(bench)
+        last = max(path.name for path in (SYS_BLOCK / bench.disk / "slaves").iterdir())
+        sh("mdadm", node, "--fail", f"/dev/{last}")
+        return node
+
+    return make
+
+
+def thin(below: Recipe) -> Recipe:
+    """A thin volume; its pool's metadata are in memory."""
+
+    def make(bench: Bench) -> str:
+        data, meta = below(bench), loop(16)(bench)
+        load("dm_thin_pool")
+        size = sectors(data)
+        sh("dmsetup", "create", "pool", "--noudevsync", "--table",
+           f"0 {size} thin-pool {meta} {data} 128 0 1 skip_block_zeroing")  # fmt: skip
+        bench.stack.callback(sh, "dmsetup", "remove", "--noudevsync", "--retry", "pool")
+        sh("dmsetup", "mknodes", "pool")
+        sh("dmsetup", "message", "pool", "0", "create_thin 0")
+        return mapped(bench, f"0 {size // 2} thin /dev/mapper/pool 0")
 
     return make
 

@@ -26,6 +26,7 @@ from devices import (
     linear,
     load,
     loop_on,
+    lost,
     mapped,
     null,
     nvme_loop,
@@ -34,14 +35,26 @@ from devices import (
     put,
     scsi_debug,
     sh,
+    snapshot,
     suspend,
+    thin,
     unanswered,
+    zram,
 )
 from effect import Effect
 from proofs import every, rate
 from scenario import Bench, Beside, Proof, Recipe
 from scenarios.without_job import IN_IO_URING, swap
-from settings import bfq_weight, cost, dirty_bytes, group2, io_max, queue
+from settings import (
+    bfq_weight,
+    cost,
+    cpu_group,
+    cpu_limit,
+    dirty_bytes,
+    group2,
+    io_max,
+    queue,
+)
 
 SLOW, VIRTIO, NVME = disk("VSLOW4Q"), disk("VBLK4Q"), disk("NVME4Q")
 USER, OTHER = 65532, 65531
@@ -106,14 +119,25 @@ def swapped(below: Recipe, mib: int = 48) -> Recipe:
     return make
 
 
-def short_of_memory(below: Recipe, mib: int = 24) -> Recipe:
-    """A group may have so much memory, without swap."""
+def short_of_memory(below: Recipe, mib: int = 24, file: str = "memory.high") -> Recipe:
+    """A group may have so much memory, page cache included, without swap."""
 
     def make(bench: Bench) -> str:
         node = below(bench)
         bench.groups.append(group2(bench, "memory", "-memory"))
-        (bench.groups[-1] / "memory.high").write_text(str(mib << 20))
+        (bench.groups[-1] / file).write_text(str(mib << 20))
         return node
+
+    return make
+
+
+def limited_cache(below: Recipe, limit: str) -> Recipe:
+    """A group with this limit in io.max, which holds for its write-back, too."""
+
+    def make(bench: Bench) -> str:
+        path = io_max(below, limit)(bench)
+        group2(bench, "memory")
+        return path
 
     return make
 
@@ -163,6 +187,12 @@ def stopped(bench: Bench) -> None:
     bench.stack.callback(os.kill, bench.pids[0], signal.SIGCONT)
 
 
+def frozen_group(bench: Bench) -> None:
+    """The group's programs may not run any more, after their I/O has begun."""
+    time.sleep(3)
+    put(bench, bench.groups[0] / "cgroup.freeze", "1")
+
+
 def python(code: str, *arguments: str) -> Beside:
     """A Python program."""
     return start("exec " + shlex.join([sys.executable, "-c", code, *arguments]))
@@ -177,6 +207,32 @@ GREEDY = """
 import os
 while True: held = [bytearray(os.urandom(4096) * 256) for _ in range(192)]
 """
+COMMITS = """
+import os, sqlite3
+one = sqlite3.connect(os.environ["PLACE"] + "/rows")
+one.execute("create table rows (a, b)")
+while True:
+    one.execute("insert into rows values (1, 'some text')")
+    one.commit()
+"""
+MSYNC = """
+import mmap, os, random
+file = open(os.environ["PLACE"] + "/mapped", "w+b")
+file.truncate(16 << 20)
+page = mmap.mmap(file.fileno(), 0)
+while True:
+    at = random.randrange(4096) * 4096
+    page[at] = (page[at] + 1) % 256
+    page.flush(at, 4096)
+"""
+THREADS = """
+import mmap, os, random, threading, time
+for _ in range(29): threading.Thread(target=time.sleep, args=(300,)).start()
+def read():
+    disk, page = os.open(os.environ["NODE"], os.O_RDONLY | os.O_DIRECT), mmap.mmap(-1, 4096)
+    while True: os.preadv(disk, [page], random.randrange(100_000) * 4096)
+threading.Thread(target=read).start()
+"""
 READS = (
     "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do (n=$i; while :; do n=$(((n + 7919) % 200)); "
     "dd if=$NODE of=/dev/null bs=4k count=300 skip=$((n * 1000)) iflag=direct; done) & done; wait"
@@ -189,6 +245,8 @@ BATCH = "--iodepth_batch_complete_min=8"
 SINGLE, HALF, DEEP = "--ioengine=psync", f"--iodepth=16 {BATCH}", f"--iodepth=32 {BATCH}"
 OWN = (f"exec {sys.executable} -m iopstui run $NODE --job randread-4k --set iodepth=32 "
        "--set runtime=300")  # fmt: skip
+PLAIN = ("fio --name=hog --ioengine=libaio --direct=1 --rw=randread --bs=4k --time_based "
+         "--runtime=300 --thread --filename=$NODE")  # fmt: skip
 BY_PID = r"\(PID\)"
 QUEUE = held(20, 25)
 ANY = "06 06 06 - -"
@@ -443,6 +501,54 @@ SITUATIONS = (
                fio(f"{SINGLE} --rw=randwrite --bs=8k --sync=dsync", FILES, name="db")),
               "46 46 46 4 46", held(1.2, 8), r"\bdd\b|PID", who=lambda bench: bench.pids[1],
               settle=12),
+    # -- further kinds, third part
+    Situation("slow-writes", "writes take 40 ms, and reads are quick", delayed(VIRTIO, 40, 0),
+              (fio(f"{SINGLE} --rw=randwrite"), fio(f"{SINGLE} --rate_iops=20", name="reader")),
+              "4", held(0.7, 10, 2)),
+    Situation("bandwidth", "eight reads of 1 MiB in flight on a disk of 20 MiB/s",
+              null(mbps=20), (fio("--iodepth=8 --bs=1m"),), "4", held(4, 100), BY_PID),
+    Situation("degraded", "32 reads in flight on a raid5 that has lost a disk", lost(array(5, 3)),
+              (fio(DEEP),), "4", held(15, 15), BY_PID, says="degraded"),
+    Situation("thin", "32 writes in flight on a thin volume on a slow disk", thin(SLOW),
+              (fio(f"{DEEP} --rw=randwrite"),), "4", held(10, 20), BY_PID),
+    Situation("snapshot", "32 writes in flight on a snapshot that is kept on a slow disk",
+              snapshot(VIRTIO, SLOW, 16), (fio(f"{DEEP} --rw=randwrite"),), "4", held(10, 20)),
+    Situation("loop-cached", "8 writes in flight on a loop device through the page cache",
+              dirty_bytes(loop_on(file_in(ext4(null(memory_backed=1, mbps=20)), 200),
+                                  direct=False), 16 << 20),
+              (fio("--iodepth=8 --rw=randwrite --bs=64k"),), "4", held(4, 15), BY_PID, settle=6),
+    Situation("dirty-group", "buffered writes in a group with little memory",
+              short_of_memory(ext4(null(memory_backed=1, mbps=20)), 48, "memory.max"),
+              (fio(f"{SINGLE} --direct=0 --rw=write --bs=1m --size=200m", "--directory=$PLACE"),),
+              "46", every(held(1, 5), pressed("io", 10)), who=child, settle=8),
+    Situation("io-max-buffered", "buffered writes of a group at its limit of 2 MiB/s",
+              dirty_bytes(limited_cache(ext4(VIRTIO), "wbps=2097152"), 16 << 20),
+              (fio(f"{SINGLE} --direct=0 --rw=write --bs=64k --size=100m", "--directory=$PLACE"),),
+              "46", every(quick(90, 3), rate(1, "writes"), pressed("io", 10)), never="is busy",
+              who=child, asleep=".", settle=12),
+    Situation("zram-swap", "a group short of memory that swaps to zram", swapped(zram(256)),
+              (python(TOUCH),), "06", rate(50, "reads", "writes"), asleep=".", settle=15),
+    Situation("quota", "a reader whose group may use a fifth of a CPU",
+              cpu_group(null(completion_nsec=100_000)), (cpu_limit(20), fio(SINGLE)), "06",
+              quick(5, 1, 10), asleep=".", settle=12),
+    Situation("frozen-group", "a program with 32 reads in flight whose group is frozen",
+              io_max(SLOW), (fio(DEEP), frozen_group), "0", quick(50, 0.1), asleep=".",
+              settle=6),
+    Situation("trim-reader", "one that reads one by one beside blkdiscard", VIRTIO,
+              (fio(f"{SINGLE} --rate_iops=50"), start("while :; do blkdiscard -f $NODE; done")),
+              "06 06 06 046 046", rate(1, "discards"), asleep="."),
+    Situation("sqlite", "a database program that commits one row after another", ext4(SLOW),
+              (python(COMMITS),), "06 06 06 4 46", held(0.4, 1, 3), settle=5),
+    Situation("msync", "a program that changes a mapping and syncs it, page by page", ext4(SLOW),
+              (python(MSYNC),), "06 06 06 4 46", held(0.3, 1, 3), settle=5),
+    Situation("io-thread", "a program of 30 threads of which one reads one by one", SLOW,
+              (python(THREADS),), "06 06 06 46 46", held(0.6, 1.5, 1.2)),
+    Situation("parent", "a program whose sixteen children read one by one", SLOW,
+              (fio(f"{SINGLE} --numjobs=16", "--filename=$NODE"),), "4", held(8, 12), r"fio",
+              asleep="."),
+    Situation("pid-space", "32 reads in flight of a program in namespaces of its own", SLOW,
+              (start(f"exec unshare -p -m -f --mount-proc {PLAIN} {DEEP}"),), "4", held(10, 20),
+              r"fio", who=child),
     # -- two disks
     Situation("both", "two slow disks, each with its program", SLOW,
               (fio(DEEP), fio("--iodepth=16", on=one_by_one())), "4", QUEUE, says="OTHER"),
