@@ -14,7 +14,7 @@ from iopstui.linux.counters.io_limits import ReachedLimits
 from iopstui.linux.counters.whole_disks import SECTOR, has_remote_mounts
 from iopstui.linux.devices.open_devices import ByAccess, KnownFiles, OpenDevices
 from iopstui.linux.kernel_files import Roots, decode, list_names, read_bytes, read_int, read_text
-from iopstui.linux.process.process_io import ProcessIo, ProcessRates
+from iopstui.linux.process.process_io import MAX_COMMAND, ProcessIo, ProcessRates
 from iopstui.linux.process.processes import command_of, task_stat
 from iopstui.model.answer.process import CHILD, FROZEN, RING_PLACE, place_kind
 from iopstui.model.answer.use import ALL_HIDDEN, BlockedTask, DiskUse, DiskUser, RingWaiter
@@ -110,9 +110,10 @@ class DiskUseReader:
                 names = _both(names, self._of_children.get(process.pid, _NO_FILES))
             reading, writing = names
             yield DiskUser(
-                process.pid, process.comm, command_of(place), _user(place), process.read_s,
-                process.write_s, reading | writing, group_of(process.pid, self._roots),
-                process.children, process.kernel, reading - writing, writing - reading,
+                process.pid, process.comm, command_of(place, MAX_COMMAND), _user(place),
+                process.read_s, process.write_s, reading | writing,
+                group_of(process.pid, self._roots), process.children, process.kernel,
+                reading - writing, writing - reading,
             )  # fmt: skip
 
     def _vmstat(self) -> dict[str, int]:

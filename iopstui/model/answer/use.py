@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import TypeVar
 
-from iopstui.format import counted
+from iopstui.format import counted, cut
 from iopstui.model.rates import fmean
 
 ELSEWHERE = ("(reads elsewhere)", "(writes elsewhere)")
@@ -17,6 +17,8 @@ ELSEWHERE = ("(reads elsewhere)", "(writes elsewhere)")
 ALL_HIDDEN = -1
 """Count of unreadable processes if it is unknown, because /proc hides other users' processes."""
 WITH_CHILDREN = " with its children"
+COMMAND_IN_A_SENTENCE = 48
+"""Columns of a command line in a sentence; a table has more room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,8 @@ class DiskUser:
         """ "fio --name=hog (965)", "bash (812) with its children", "fio (965, container docker
         8c1d2f0a9b7e)". A unit is not named: most have the name of their program."""
         where = f", {self.container}" if self.container else ""
-        return f"{self.command or self.comm} ({self.pid}{where}){WITH_CHILDREN * self.children}"
+        command = cut(self.command or self.comm, COMMAND_IN_A_SENTENCE)
+        return f"{command} ({self.pid}{where}){WITH_CHILDREN * self.children}"
 
     @property
     def container(self) -> str:

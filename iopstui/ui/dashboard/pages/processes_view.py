@@ -22,8 +22,8 @@ ALL_DISKS = (
 )
 
 
-NUMBERS = 9 + 13 + 15 + 2 * 9
-"""Cells of all columns beside the name."""
+NUMBERS, LATENCIES = 9 + 13 + 15, 2 * 9
+"""Cells of the columns beside the name, and of those that the probe adds."""
 
 
 def orders(state: LiveState, source: ProcessIo | None) -> Sequence[str]:
@@ -38,8 +38,9 @@ def _columns(
 ) -> tuple[Column, ...]:
     """The columns. Latencies are those of the requests that each process sent to the target's disks
     itself."""
+    numbers = NUMBERS + (LATENCIES if probe is not None else 0)
     columns = (
-        process_column(state, max(24, width - NUMBERS), source.command if source else None),
+        process_column(state, max(24, width - numbers), source.command if source else None),
         Column("pid", "pid", 8, sorts=UP),
         Column("read_s", "read MiB/s", 12, f.mib, style=DEVICE, sorts=DOWN),
         Column("write_s", "written MiB/s", 14, f.mib, sorts=DOWN),

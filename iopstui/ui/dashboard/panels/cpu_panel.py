@@ -39,7 +39,13 @@ COLUMNS = (
                        "reason"),
     *(row.screen_column() for row in _LOAD),
 )  # fmt: skip
-WITHOUT_IRQ = tuple(column for column in COLUMNS if column.title != "irq")
+
+
+@lru_cache
+def _columns_with(irq: bool, jobs: bool) -> tuple[Column, ...]:
+    """The columns, without those in which no CPU has a value."""
+    empty = ["irq"] * (not irq) + ["job"] * (not jobs)
+    return tuple(column for column in COLUMNS if column.title not in empty)
 
 
 def queues(row: CpuRow) -> str:
@@ -129,7 +135,7 @@ def _blocks(
 ) -> list[Row]:
     block_width = (width - (blocks - 1)) // blocks
     with_bar = block_width >= BLOCK_WIDTH
-    columns = COLUMNS if topology.irq_time is not False else WITHOUT_IRQ
+    columns = _columns_with(topology.irq_time is not False, any(cpu.jobs for cpu in cpus))
     table = table_for(columns, LABEL, block_width - (BAR + 2 if with_bar else 0), charset)
     per_block = -(-len(cpus) // blocks)
     block_rows = [_head(table, blocks, width, charset, with_bar)]

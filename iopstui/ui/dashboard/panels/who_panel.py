@@ -11,7 +11,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.text import printable
-from iopstui.ui.draw.rows import Line, Piece, Row, fit, message, pad, rule, wrap
+from iopstui.ui.draw.rows import Line, Piece, Row, cells, fit, message, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
 
 Seconds = Sequence[Mapping[str, DiskRates]]
@@ -22,6 +22,9 @@ LATENCY, LATENCY_FROM = 9, 100
 GROUP, GROUP_FROM = 30, 130
 """Columns of the container or service (of p50 and of p99), and the width from which they are
 shown."""
+FOOT = 3
+"""Columns of the lower border on which the last row has no room."""
+FEW = f"{f.MISSING}: too few requests of its own"
 OLD_S = 2
 """A reading that ended at least so many seconds ago says so."""
 LEAST_REST = 0.05
@@ -62,18 +65,21 @@ def rows(
     disks = (*target.opened, *target.tree)
     timed = probe is not None and PROCESSES in probe.parts and width >= LATENCY_FROM
     body = [_header(width, charset, timed)] if shares else []
+    few = False
     for share in shares[: max(0, height - 4)]:
         latency = request_latency(share.pid or 0, disks, [probe]) if timed and probe else None
+        few = few or (latency is not None and None in latency)
         body.append(_row(share, users.get(share.pid or 0), width, charset, latency))
     rest = 1 - sum(share.share for share in shares)
     if shares and rest >= LEAST_REST:
         others = "other users, the kernel" if use.hidden else "the kernel"
-        text = f"{100 * rest:3.0f} %  by nobody that can be named ({others}, ended processes)"
-        body.append(message(width, charset, text))
+        text = f"{100 * rest:3.0f} %  by nobody that can be named"
+        who = [text, f"({others}, ended processes)"]
+        body.append(message(width, charset, _fitting(who, " ", width - 1)))
     if not shares:
         body += wrap(width, charset, _nobody(use, target))
     head = rule(width, charset, (title(target), BOLD), right=_value(use, shares, now_s))
-    foot = message(width, charset, _foot(use, job, is_live))
+    foot = message(width, charset, _fitting(_foot(use, job, is_live, few), " · ", width - FOOT))
     return [*pad([head, *body], height - 1, width), foot]
 
 
@@ -107,11 +113,19 @@ def _time(use: DiskUse) -> str:
     return f"{max(1, round(use.seconds))} s"
 
 
-def _foot(use: DiskUse, job: str, is_live: bool) -> str:
+def _fitting(parts: Sequence[str], between: str, room: int) -> str:
+    """As many of the parts as have room, the first one always."""
+    while len(parts) > 1 and cells(between.join(parts)) > room:
+        parts = parts[:-1]
+    return between.join(parts)
+
+
+def _foot(use: DiskUse, job: str, is_live: bool, few: bool) -> list[str]:
+    """``few``: a dash stands for a percentile."""
     whose = "that root cannot read here" if use.as_root else "of others hidden (root sees them)"
     hidden = f"{use.hidden_text} {whose}"
     keys = ["u all processes"] * is_live + [f"r runs {printable(job)}"] * bool(job)
-    return " · ".join([hidden] * bool(use.hidden) + keys)
+    return [hidden] * bool(use.hidden) + [FEW] * few + keys
 
 
 def _header(width: int, charset: Charset, timed: bool) -> Row:
