@@ -261,7 +261,7 @@ async def test_the_newest_await_is_on_the_border_of_a_narrow_chart() -> None:
     app = ReplayApp(ReplaySession(made.EARLIER_DEMO.parent / "busy.iops", 1000.0), UTF8)
     async with app.run_test(size=(120, 36)) as pilot:
         await wait_until(pilot, lambda: shows(app, "end of the recording"))
-        await wait_until(pilot, lambda: shows(app, "r_await  756µs"))
+        await wait_until(pilot, lambda: shows(app, "r_await 756µs"))
         assert shows(app, "2 Await (means)")
         await pilot.press("q")
 

@@ -123,6 +123,8 @@ class Dashboard(CanvasScreen):
 
     quit_label = "Quit"
     is_replay = False
+    has_jobs = True
+    """Whether a job may run: not in a recording that has none."""
     allows_fullscreen = True
     """Whether Enter gives the focused panel the whole screen."""
     saves_layout = True
@@ -413,8 +415,8 @@ class Dashboard(CanvasScreen):
         one, either."""
         state = self.shown_state
         return (
-            not self.is_replay or bool(self.next_job) or state.step is not None
-            or state.finished is not None or self._panel_data().users is not None
+            self.has_jobs or state.step is not None or state.finished is not None
+            or self._panel_data().users is not None
         )  # fmt: skip
 
     def _place_nothing(self, width: int, height: int) -> None:

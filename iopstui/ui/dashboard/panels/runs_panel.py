@@ -36,8 +36,7 @@ def _columns(base: int | None, shared: bool) -> list[Column]:
         for column in RUN_COLUMNS[2:]
     )  # fmt: skip
     columns = [RTT if shared and column.id == "aqu_sz" else column for column in columns]
-    to_base = [against_base(base)] * (base is not None)
-    return [*columns[:2], *to_base, *columns[2:], replace(ended, form=_ending)]
+    return [*columns[:2], against_base(base), *columns[2:], replace(ended, form=_ending)]
 
 
 @lru_cache(8)
@@ -45,9 +44,7 @@ def _table(base: int | None, shared: bool, width: int, charset: Charset) -> Tabl
     """Return the table; its columns depend on the width, and whether the runs are on NFS."""
     columns = _columns(base, shared)
     spare = width - sum(column.cells for column in columns)
-    # without a base its column's room is for the changes
-    least = MIN_WHAT if base is not None else MIN_WHAT + against_base(None).cells
-    return Table(columns, min(MAX_WHAT, max(least, spare)), width, charset)
+    return Table(columns, min(MAX_WHAT, max(MIN_WHAT, spare)), width, charset)
 
 
 def _body(state: LiveState, rows: Sequence[RunRow], width: int, charset: Charset) -> list[Row]:
