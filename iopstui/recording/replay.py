@@ -245,6 +245,11 @@ class ReplaySession(Player[Record, events.Event]):
             self._marks = count, _marks([record.value for _, record in self._index.events])
         return self._marks[1]
 
+    @property
+    def has_jobs(self) -> bool:
+        """Whether a job began in the recording, as far as it is written."""
+        return any(isinstance(one.value, events.StepStarted) for _, one in self._index.events)
+
     def _ends_step(self, item: Record) -> bool:
         return isinstance(item, SampleRecord)
 

@@ -84,6 +84,7 @@ class ReplayApp(RecordingApp):
         """Make the dashboard, with the whole recording as a bar."""
         dashboard = LiveDashboard(session, state, self.charset, self._keys.strip)
         dashboard.is_replay = True
+        dashboard.has_jobs = self.session.has_jobs
         return dashboard
 
     def restart_state(self) -> None:

@@ -66,8 +66,20 @@ def test_the_time_of_the_figures_is_said_where_there_is_room() -> None:
     busy = replace(BUSY, over_s=5)
     assert WHO in text(busy, 160) and text(busy, 160).endswith("   over 5 s")
     assert text(busy, 86).endswith("· fio (965): 64 % of bytes       over 5 s"), "cut"
-    assert text(busy, 80) == text(BUSY, 80), "and after everything else"
+    assert text(busy, 80) == f"{text(BUSY, 80):73}in 5 s", "in two words"
+    assert text(busy, 74) == text(BUSY, 74), "and after everything else"
     assert text(replace(busy, who=""), 60).endswith("on average        over 5 s")
+
+
+def test_where_all_is_well_the_time_matters_more_than_the_last_parts() -> None:
+    """The panels below show the last second: its figures differ."""
+    quick = "vda answers in 243 µs (p99) at 2.3 % busy; no queue (0.09 in flight)"
+    well = Answer("vda", "well", GOOD, quick, over_s=5)
+    assert text(well, 80) == f" ● {quick:70}in 5 s"
+    assert text(well, 76) == f" ● {quick.partition(';')[0]:64}over 5 s"
+    assert text(well, 36).endswith("…"), "the text has no figure without a time"
+    who = f"{quick.partition(';')[0]} · fio (965): 64 % of bytes"
+    assert text(replace(well, who=WHO), 100) == f" ● {who:88}over 5 s", "who stays"
 
 
 def test_short_names() -> None:

@@ -428,7 +428,7 @@ async def test_a_target_without_block_device_says_so() -> None:
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
         assert shows(app, "No disk figures: tmpfs has no block device.")
-        assert shows(app, "── no block device")
+        assert shows(app, "no block device")
 
 
 async def test_sixty_four_cpus_fit_every_size() -> None:

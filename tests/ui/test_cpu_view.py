@@ -129,3 +129,7 @@ def test_offline_cpus_of_a_queue_take_no_space() -> None:
 
 def test_ascii_grid_is_ascii() -> None:
     assert render(busy(64), 100, 12, charset=ASCII).isascii()
+
+
+def test_without_a_job_there_is_no_column_of_dashes() -> None:
+    assert "job" not in render(busy(), 120, 9).splitlines()[1].split()

@@ -167,6 +167,8 @@ def test_a_finding_that_the_answer_quotes_is_not_repeated(height: int) -> None:
     wide, narrow = shown(100, ONE_CPU), shown(40, ONE_CPU)
     assert "Next: a" in wide and "Next: a" in narrow and "completes" not in wide + narrow
     assert evidence not in wide and evidence[:12] in narrow, "the answer is cut there"
+    timed = shown(40, replace(ONE_CPU, since=1.0, until=4.0))
+    assert f"0:01-0:04: {evidence[:3]}" in timed, "the answer's figures may be of other seconds"
     assert "iodepth=16 is not reached" in shown(100, ONE_CPU, DEPTH)
     ended = state(STARTED, FindingReported(8.0, DEPTH), FindingReported(9.0, ONE_CPU))
     ended.apply(FindingEnded(9.0, "depth", "", 8.0, 9.0))

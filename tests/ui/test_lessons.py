@@ -438,6 +438,7 @@ async def test_charts_are_beside_the_text_from_120_columns_on() -> None:
         await pilot.resize_terminal(120, 36)
         await ready(app, pilot)
         assert shows(app, "╭─ IOPS ─") and shows(app, "╭─ Latency ─")
+        assert shows(app, "─ while a job runs ─╮"), "why it is empty"
         before = screen_text(app)
         session.tick(1)
         await settle(pilot)

@@ -239,3 +239,37 @@ async def test_r_explains_why_it_cannot_record() -> None:
         await do(pilot, "record")
         await settle(pilot)
         assert shows(app, "error: There is no room. Do something.")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (160, 45), (250, 70)])
+async def test_a_recording_without_a_job_has_no_box_for_fio(size: tuple[int, int]) -> None:
+    """It would be empty for ever: the device and the charts have its rows."""
+    app = ReplayApp(ReplaySession(made.EARLIER_DEMO.parent / "busy.iops", 1000.0), UTF8)
+    async with app.run_test(size=size) as pilot:
+        await wait_until(pilot, lambda: shows(app, "end of the recording"))
+        assert not shows(app, "no job runs") and not shows(app, "no job was given")
+        if size != (80, 24):
+            assert shows(app, "3 Device (iostat)") and shows(app, "– = no such request")
+        for _ in range(1 if size == (80, 24) else 2):
+            await pilot.press("3")
+        await settle(pilot)
+        assert shows(app, "Device (iostat)") and not shows(app, "no job runs")
+        await pilot.press("q")
+
+
+async def test_the_newest_await_is_on_the_border_of_a_narrow_chart() -> None:
+    app = ReplayApp(ReplaySession(made.EARLIER_DEMO.parent / "busy.iops", 1000.0), UTF8)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await wait_until(pilot, lambda: shows(app, "end of the recording"))
+        await wait_until(pilot, lambda: shows(app, "r_await 756µs"))
+        assert shows(app, "2 Await (means)")
+        await pilot.press("q")
+
+
+async def test_a_key_stands_on_one_box() -> None:
+    app = replay()
+    async with app.run_test(size=WIDE) as pilot:
+        await wait_until(pilot, lambda: shows(app, "end of the recording"))
+        assert shows(app, "3 fio") and shows(app, "Device (iostat)")
+        assert not shows(app, "3 Device (iostat)")
+        await pilot.press("q")

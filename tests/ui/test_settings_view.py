@@ -119,6 +119,22 @@ async def test_all_settings_are_explained_and_can_be_changed() -> None:
         assert "sudo tee" in explained(screen)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_a_list_of_values_has_its_whole_title_and_hides_no_half_a_row(
+    size: tuple[int, int],
+) -> None:
+    app = make(controller())
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        await pilot.press("k", "enter")
+        await settle(pilot)
+        below, values = app.screen_stack[-2:]
+        assert isinstance(below, Settings) and isinstance(values, Choice)
+        assert str(values.box.border_title) == "Tunables of the disks › rq_affinity"
+        assert values.box.region.width >= len(str(values.box.border_title)) + 6
+        assert values.box.region.bottom <= below.box.region.bottom - 2, "its keys stay"
+
+
 def test_each_value_of_a_tunable_is_explained_on_its_own_line() -> None:
     explanations = _meaning(TUNABLES["rq_affinity"].meaning)
     assert [explanation[:2] for _, explanation in explanations] == ["CP", "0 ", "1 ", "2 "]

@@ -114,6 +114,32 @@ def test_the_latencies_of_their_own_requests_are_shown() -> None:
     assert line(100, 90).split()[-1] == "64.0"
 
 
+def test_a_dash_is_explained() -> None:
+    task = TaskIo(965, "fio", "", "nvme0n1", 1, 1, 0, 1, 0, 0, {500_000: 20})
+    for ios, explained in ((20, True), (1000, False)):
+        probe = replace(PROBE, tasks=(replace(task, bins={500_000: ios}),))
+        use = replace(USE, users=(HOG,))
+        rows = who_panel.rows(use, TARGET, 116, 8, UTF8, "mixed-4k", probe)
+        foot = "".join(text for text, _ in rows[-1])
+        assert ("–: too few requests of its own" in foot) is explained
+        assert "r runs mixed-4k" in foot
+
+
+def test_a_long_command_is_cut_only_where_its_column_ends() -> None:
+    command = "fio --name=db --directory=/srv/data --size=64m --rw=randrw --bs=4k --iodepth=4"
+    use = replace(USE, users=(replace(HOG, command=command),))
+    assert command in panel(use, 129)[2]
+    assert f"{command[:17]}…" in panel(use, 64)[2]
+    assert combined_shares({"nvme0n1": ["nvme0n1"]}, use)[0].name == f"{command[:47]}… (965)"
+
+
+def test_a_narrow_panel_leaves_out_whole_parts() -> None:
+    """A border of 80 columns has three less than the rows above it."""
+    lines = panel(replace(USE, as_root=True, hidden=1), 68)
+    assert lines[4].strip() == "14 %  by nobody that can be named"
+    assert lines[-1].strip() == "1 process that root cannot read here · u all processes"
+
+
 def test_a_mirror_s_writes_count_once() -> None:
     links = DeviceLinks("md0", ("sda", "sdb"), "raid1"), DeviceLinks("sda"), DeviceLinks("sdb")
     mirror = Target(DEVICE, "/dev/md0", "md0", ("md0", "sda", "sdb"), links=links)

@@ -13,7 +13,7 @@ from iopstui.linux.counters.io_limits import ReachedLimits
 from iopstui.linux.counters.whole_disks import SECTOR, has_remote_mounts
 from iopstui.linux.devices.open_devices import ByAccess, KnownFiles, OpenDevices
 from iopstui.linux.kernel_files import Roots, decode, list_names, read_bytes, read_int, read_text
-from iopstui.linux.process.process_io import ProcessIo, ProcessRates
+from iopstui.linux.process.process_io import MAX_COMMAND, ProcessIo, ProcessRates
 from iopstui.linux.process.processes import command_of, task_stat, user_of
 from iopstui.model.answer.process import CHILD, FROZEN, RING_PLACE, place_kind
 from iopstui.model.answer.use import ALL_HIDDEN, BlockedTask, DiskUse, DiskUser, RingWaiter
@@ -23,7 +23,6 @@ from iopstui.model.samples import DiskCounters
 from iopstui.model.sources import parse_pressure
 from iopstui.text import printable
 
-MAX_COMMAND = 120
 MAX_USERS, MAX_MORE_USERS = 12, 36
 """How many of the busiest processes, and how many including those that may do most of a slower
 disk's I/O."""

@@ -148,11 +148,15 @@ def _ranked(text: str, who: str) -> Iterator[tuple[str, str]]:
     yield text, who
     who = short_who(who)
     yield text, who
+    asides = [*_ASIDES.finditer(text)][:1]
     texts = [text := _ASIDES.sub("", text)]
     for end in reversed([*_PART_ENDS.finditer(text)]):
         shorter = text[: end.start()] + _rest(text, end)
         if _NUMBER.search(shorter) is None and _NUMBER.search(text):
             break
+        # what is left has room for its time again
+        texts += [shorter[: aside.start()] + aside[0] + shorter[aside.start() :]
+                  for aside in asides if len(shorter) >= aside.start()]  # fmt: skip
         texts.append(shorter)
     yield from ((words, who) for words in texts)
     if who:

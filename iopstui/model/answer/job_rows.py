@@ -127,6 +127,17 @@ def _whole_seconds(s: Situation) -> list[Frame]:
             if frame.fio is not None and not frame.flags & {PARTIAL, FINAL}]  # fmt: skip
 
 
+def _in_flight(waits: Waits) -> str:
+    """Where the I/Os of the second are that IOPS and latency are of."""
+    # the largest first: a short line leaves out the last ones
+    largest = sorted(wait_parts(waits), key=lambda part: -part[1])
+    places = [f"{name} {ios:.1f}" for name, ios in largest if ios >= FEW_IOS]
+    rest = waits.ios - sum(ios for _, ios in largest)
+    if places and rest >= REST_SHARE * waits.ios:
+        places.append(f"rest {rest:.1f}")
+    return f"in flight {waits.ios:.1f}{': ' * bool(places)}{', '.join(places)}"
+
+
 def job(s: Situation) -> Answer:
     """The figures of fio and the disk, for a run without findings."""
     frames = _whole_seconds(s) or [frame for frame in s.frames if frame.fio is not None][-1:]
@@ -151,13 +162,7 @@ def job(s: Situation) -> Answer:
     if _holds_itself_back(s, frames[-ENOUGH_SECONDS:], waits):
         parts[0] = f"{parts[0]}, as its {s.shape.pace} allows"
         next_step = advise("pace", s.shape.pace)
-    # the largest first: a short line leaves out the last ones
-    largest = sorted(wait_parts(waits), key=lambda part: -part[1])
-    places = [f"{name} {ios:.1f}" for name, ios in largest if ios >= FEW_IOS]
-    rest = waits.ios - sum(ios for _, ios in largest)
-    if places and rest >= REST_SHARE * waits.ios:
-        places.append(f"rest {rest:.1f}")
-    text = f"{', '.join(parts)}; in flight {waits.ios:.1f}{': ' * bool(places)}{', '.join(places)}"
+    text = f"{', '.join(parts)}; {_in_flight(mean_waits(frames[-1:]) or waits)}"
     if unsent := _not_sent_below(s, frames[-ENOUGH_SECONDS:]):
         text, verdict, next_step = text + unsent, NOTHING, advise("never-written")
     elif (used := _used_by_job(s, frames[-ENOUGH_SECONDS:], waits)) >= BUSY_JOB_PERCENT:

@@ -16,9 +16,9 @@ ELSEWHERE = ("(reads elsewhere)", "(writes elsewhere)")
 
 ALL_HIDDEN = -1
 """Count of unreadable processes if it is unknown, because /proc hides other users' processes."""
-NAME_WIDTH = 48
-"""Columns of a command in a sentence."""
 WITH_CHILDREN = " with its children"
+COMMAND_IN_A_SENTENCE = 48
+"""Columns of a command line in a sentence; a table has more room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class DiskUser:
         """ "fio --name=hog (965)", "bash (812) with its children", "fio (965, container docker
         8c1d2f0a9b7e)". A unit is not named: most have the name of their program."""
         where = f", {self.container}" if self.container else ""
-        name = cut(self.command or self.comm, NAME_WIDTH)
-        return f"{name} ({self.pid}{where}){WITH_CHILDREN * self.children}"
+        command = cut(self.command or self.comm, COMMAND_IN_A_SENTENCE)
+        return f"{command} ({self.pid}{where}){WITH_CHILDREN * self.children}"
 
     @property
     def container(self) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
+from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 from textual import events
@@ -31,6 +32,8 @@ CLOSE_HINT: Hint = ("Esc", "Close", "screen.leave")
 HEADER_ROWS = 3
 """Rows of the dashboard that stay visible above a dialog: its title and the job."""
 ROOMY_HEIGHT, NARROW_WIDTH = 30, 90
+NARROW_BOX, TITLE_COLUMNS = 40, 6
+"""Columns of a narrow dialog, and those of its upper border that the title can't have."""
 FRAME_ROWS = 3
 """Rows of a box in addition to its body: the border and the keys."""
 LIST_KEYS: tuple[BindingType, ...] = (
@@ -182,7 +185,10 @@ class Modal(ModalScreen[Result]):
         below = [screen.heading for screen in self.app.screen_stack if isinstance(screen, Modal)]
         trail = below[: below.index(self.heading)] if self.heading in below else below
         text = self.tabs.text(title) if self.tabs is not None else title
-        self.box.border_title = Text(self.clean(" › ".join([*trail, text])))
+        whole = self.clean(" › ".join([*trail, text]))
+        self.box.border_title = Text(whole)
+        if self.size_class == "narrow":
+            self.box.styles.max_width = max(NARROW_BOX, cell_len(whole) + TITLE_COLUMNS)
         self.box.border_subtitle = Text(self.clean(note))
 
     def clean(self, text: str) -> str:
@@ -201,7 +207,11 @@ class Modal(ModalScreen[Result]):
 
     def _fit(self) -> None:
         width, height = self.app.size
-        self.set_class(height < ROOMY_HEIGHT, "-low")
+        # over another dialog its border would hide a part of that one's lowest row
+        stack = self.app.screen_stack
+        below = stack[: stack.index(self)] if self in stack else stack
+        nested = any(isinstance(screen, Modal) for screen in below)
+        self.set_class(height < ROOMY_HEIGHT and not nested, "-low")
         self.set_class(width < NARROW_WIDTH, "-narrow-screen")
         self.set_class(width < 40 or height < 14, "-tiny")
         rows = max(3, height - HEADER_ROWS) if height >= 14 else height

@@ -171,9 +171,12 @@ def evidence_text(finding: Finding) -> str:
 
 
 def _evidence_beside(answer: Answer | None, entry: FindingEntry, width: int) -> str:
-    """The evidence; "" if the answer quotes all of it in one line of the screen."""
+    """The evidence; "" if the answer quotes all of it in one line of the screen, else with its
+    seconds, which then stand in no headline: those of the answer may be others."""
     text = evidence_text(_current_finding(entry))
     if answer is not None and _is_quoted(entry, answer):
+        seconds = period_text(entry.finding)
+        text = f"{seconds}: {text}" if seconds else text
         return text if cell_len(answer.sentence) >= width else ""
     return text
 

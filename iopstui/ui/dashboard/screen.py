@@ -123,6 +123,8 @@ class Dashboard(CanvasScreen):
 
     quit_label = "Quit"
     is_replay = False
+    has_jobs = True
+    """Whether a job may run: not in a recording that has none."""
     allows_fullscreen = True
     """Whether Enter gives the focused panel the whole screen."""
     saves_layout = True
@@ -138,6 +140,7 @@ class Dashboard(CanvasScreen):
     first_tab = 0
     """The configuration's key of the layout."""
     _steps_placed = _users_placed = False
+    _fio_placed = True
     """Whether the charts have a row for the values of a changed option."""
     _mouse_t: float | None = None
     """The time under the mouse."""
@@ -393,14 +396,27 @@ class Dashboard(CanvasScreen):
             self.shown_state.drives
         )
         self._users_placed = self._panel_data().users is not None
+        self._fio_placed = self._has_fio
         # an overlay uses the space of all charts; a network share has no queue to draw
         target = self.controller.target
         without = self.overlay.active or (target is not None and not target.devices_below)
         further = {} if without else {layout.CHARTS: overlay.HEIGHT}
+        more = registry.heights(self.panes) | further
+        if not self._fio_placed and layout.RUNS in more:
+            more[layout.RUNS] = height  # none fits: its tab stays
         return layout.plan(
-            width, height, disks, self.cpu_rows(), self.tab, strip,
-            registry.heights(self.panes) | further, self.fullscreen, int(self.has_answer),
-            self._users_placed,
+            width, height, disks, self.cpu_rows(), self.tab, strip, more, self.fullscreen,
+            int(self.has_answer), self._users_placed, self._fio_placed,
+        )  # fmt: skip
+
+    @property
+    def _has_fio(self) -> bool:
+        """Whether fio's panel has anything to show: a replay without a job has no key that starts
+        one, either."""
+        state = self.shown_state
+        return (
+            self.has_jobs or state.step is not None or state.finished is not None
+            or self._panel_data().users is not None
         )  # fmt: skip
 
     def _place_nothing(self, width: int, height: int) -> None:
@@ -503,6 +519,7 @@ class Dashboard(CanvasScreen):
         outdated |= self.heat_maps.placed not in ("", self._heat_choice())
         outdated |= self._steps_placed != bool(self.shown_state.option_steps.option)
         outdated |= self._users_placed != (self._panel_data().users is not None)
+        outdated |= self._fio_placed != self._has_fio
         if self.cpu_rows() != self._placed_cpus or len(strip) != box.height or outdated:
             self.relayout()
             return
@@ -616,7 +633,7 @@ class Dashboard(CanvasScreen):
             width = plan.summary.width
             panels["summary"].show([bars.summary_line(state, target, width, charset)])
             panels["tabs"].show([bars.tabs_line(self.tab_titles, self.tab, width, charset)])
-        data = self._panel_data()
+        data, numbered = self._panel_data(), set[int]()
         for panel in self.panes:
             if not panels[panel.name].shown:
                 continue
@@ -624,8 +641,9 @@ class Dashboard(CanvasScreen):
             if plan.framed:
                 index = self.index_of(panel.name)
                 focused = self.focus_shown and self.tab == index
-                # the key 3 shows both boxes of figures; its number is on the first
-                number = "" if panel.name == "kernel" else str(index + 1)
+                # fio's panel and the device's have one key, which stands on the first of them
+                number = "" if index in numbered else str(index + 1)
+                numbered.add(index)
                 rows = panel.box_rows(data, box.width, box.height, number, focused)
             else:
                 rows = panel.rows(data, box.width, box.height)

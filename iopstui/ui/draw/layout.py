@@ -16,6 +16,7 @@ LABELS = 6
 FINDING_ROWS, FINDING_BOX = 2, 4
 """The rows of a finding: without a box, and at least in a box."""
 CHART_ROWS = 8
+FIO_ROWS = 7
 DISK_ROWS = 4
 TWO_LINES_FROM = 20
 """Rows of the terminal from which a finding outside a box has two rows."""
@@ -82,23 +83,26 @@ def plan(
     fullscreen: bool = False,
     answer: int = 0,
     users: bool = False,
+    fio: bool = True,
 ) -> LayoutPlan:
     """The regions for a terminal of this size; ``tab`` matters only with tabs. The kernel's panel
     has up to ``disks`` rows. ``strip`` rows are kept free above the message. ``more``: further
     panels and their preferred rows without tabs. ``fullscreen``: one pane at a time even on a large
     terminal. ``answer`` rows are below the title. With ``users`` fio's panel lists who uses the
-    disk."""
+    disk; without ``fio`` its rows are the others'."""
     if strip:
         shrunk = plan(
             width, height - strip, disks, cpus, tab, more=more, fullscreen=fullscreen,
-            answer=answer, users=users,
+            answer=answer, users=users, fio=fio,
         )  # fmt: skip
         return replace(_plan_moved_down(shrunk, strip), strip=Box(0, _bottom(shrunk), width, strip))
     if more:
-        return _plan_with_extra(width, height, disks, cpus, tab, more, fullscreen, answer, users)
+        return _plan_with_extra(
+            width, height, disks, cpus, tab, more, fullscreen, answer, users, fio
+        )
     if fullscreen or width < FULL_WIDTH or height < FULL_HEIGHT:
-        return _tabbed_plan(width, height, tab, answer, _device_rows(disks) if users else 0)
-    return _full_plan(width, height, disks, cpus, _finding_rows(height), answer)
+        return _tabbed_plan(width, height, tab, answer, _device_rows(disks) if users else 0, fio)
+    return _full_plan(width, height, disks, cpus, _finding_rows(height), answer, fio)
 
 
 def _bottom_boxes(width: int, height: int, finding: int) -> tuple[Box, Box]:
@@ -130,11 +134,13 @@ def _plan_with_extra(
     fullscreen: bool,
     answer: int,
     users: bool,
+    fio: bool,
 ) -> LayoutPlan:
     if fullscreen or width < FULL_WIDTH or height < FULL_HEIGHT:
         layout = plan(
-            width, height, disks, cpus, tab, fullscreen=fullscreen, answer=answer, users=users
-        )
+            width, height, disks, cpus, tab, fullscreen=fullscreen, answer=answer, users=users,
+            fio=fio,
+        )  # fmt: skip
         pane = Box(0, layout.tabs.y + 1, width, _bottom(layout) - layout.tabs.y - 1)
         own_tab = tab - len(TABS)
         boxes = {name: pane if at == own_tab else NO_BOX for at, name in enumerate(more)}
@@ -146,7 +152,7 @@ def _plan_with_extra(
         used_rows += rows if fits else 0
     beside = width >= SIDE_BY_SIDE_FROM and boxes.get(RUNS, NO_BOX).height > 0
     finding = 0 if beside else _finding_rows(height - used_rows)
-    layout = _full_plan(width, height - used_rows, disks, cpus, finding, answer)
+    layout = _full_plan(width, height - used_rows, disks, cpus, finding, answer, fio)
     at = _bottom(layout)
     placed = {
         name: _box_moved_down(box, at) if box.height else NO_BOX for name, box in boxes.items()
@@ -202,7 +208,9 @@ def _device_rows(disks: int) -> int:
     return max(4, 3 + max(disks, 1))
 
 
-def _tabbed_plan(width: int, height: int, tab: int, answer: int, device_rows: int) -> LayoutPlan:
+def _tabbed_plan(
+    width: int, height: int, tab: int, answer: int, device_rows: int, fio: bool
+) -> LayoutPlan:
     """The layout with tabs. ``device_rows`` are enough for the kernel's panel; 0: it gets all that
     fio's panel leaves."""
     framed = large(width, height)
@@ -210,7 +218,7 @@ def _tabbed_plan(width: int, height: int, tab: int, answer: int, device_rows: in
     finding = _finding_rows(height) if framed else finding
     top, bottom = 4 + answer, height - 2 - finding
     pane = Box(0, top, width, bottom - top)
-    fio_height = min(7, pane.height - 3)
+    fio_height = min(FIO_ROWS, pane.height - 3) if fio else 0
     if device_rows:
         fio_height = max(fio_height, pane.height - device_rows)
     return LayoutPlan(
@@ -232,16 +240,17 @@ def _tabbed_plan(width: int, height: int, tab: int, answer: int, device_rows: in
 
 
 def _full_plan(
-    width: int, height: int, disks: int, cpus: int, finding: int, answer: int
+    width: int, height: int, disks: int, cpus: int, finding: int, answer: int, fio: bool
 ) -> LayoutPlan:
     half = width // 2
     beside = width >= SIDE_BY_SIDE_FROM
+    tables_beside = beside and fio
     head = (1 if beside else 2) + answer
-    fio_height = 7
+    fio_height = FIO_ROWS if fio else 0
     # on a higher screen devices get more rows, but half of the extra height is for the charts
     most = DISK_ROWS + (height - FULL_HEIGHT) // 2
     kernel_height = _device_rows(min(disks, most))
-    tables = max(fio_height, kernel_height) if beside else fio_height + kernel_height
+    tables = max(fio_height, kernel_height) if tables_beside else fio_height + kernel_height
     space = height - head - 2 - finding - tables
     columns = 2 if beside else 1
     cpu_rows = -(-max(cpus, 1) // columns)
@@ -256,9 +265,9 @@ def _full_plan(
         tabs=NO_BOX,
         iops=Box(0, head, half, charts),
         latency=Box(half, head, width - half, charts),
-        fio=Box(0, top, half if beside else width, tables if beside else fio_height),
+        fio=Box(0, top, half if beside else width, tables if tables_beside else fio_height),
         kernel=Box(half, top, width - half, tables)
-        if beside
+        if tables_beside
         else Box(0, top + fio_height, width, kernel_height),
         cpus=Box(0, top + tables, width, cpu_height),
         message=_bottom_boxes(width, height, finding)[0],

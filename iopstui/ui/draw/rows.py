@@ -10,7 +10,7 @@ from rich.cells import cached_cell_len, cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from iopstui.model.answer.answer import CRITICAL, GOOD, SIGNS, Answer, shortened
+from iopstui.model.answer.answer import CRITICAL, ELLIPSIS, GOOD, SIGNS, Answer, shortened
 from iopstui.model.answer.answer import WARNING as WARNING_ANSWER
 from iopstui.tables import Column, in_order, sortable
 from iopstui.text import printable, with_breaks, without_breaks
@@ -320,19 +320,12 @@ SIGN_COLUMNS = 3
 
 
 def answer_row(answer: Answer | None, width: int, charset: Charset) -> Row:
-    """State, answer and user of the disk, and the time that they are of if there is room; in fewer
-    words if they do not fit."""
+    """State, answer and user of the disk, and the time that they are of: the figures below are of
+    the last second. All in fewer words if they do not fit."""
     if answer is None:
         return message(width, charset, "")
     whole, person = (charset.sentence(printable(part)) for part in (answer.text, answer.who))
-    span = f"  {answer.span} " if answer.span else ""
-    text, who = shortened(whole, person, width - SIGN_COLUMNS, cell_len)
-    beside = shortened(whole, person, width - SIGN_COLUMNS - len(span), cell_len)
-    # the time matters more than the user's whole command, and less than anything else
-    if (beside[0], bool(beside[1])) == (text, bool(who)):
-        text, who = beside
-    else:
-        span = ""
+    text, who, span = _with_span(answer, whole, person, width - SIGN_COLUMNS)
     line = Line(width, charset).add(f" {SIGNS[answer.state]} ", ANSWER_STYLES[answer.state])
     line.add(text, None if answer.state == GOOD else BOLD)
     if who:
@@ -340,3 +333,19 @@ def answer_row(answer: Answer | None, width: int, charset: Charset) -> Row:
     if span:
         line.add_right((span, DIM))
     return line.build()
+
+
+def _with_span(answer: Answer, whole: str, person: str, room: int) -> tuple[str, str, str]:
+    """Text, user and time. The time matters more than the user's whole command; where all is well
+    also more than the last parts of the text, but never more than who it is."""
+    text, who = shortened(whole, person, room, cell_len)
+    spans = [f"  {answer.span} ", f" in {answer.over_s} s "] if answer.span else []
+    beside = [(*shortened(whole, person, room - len(span), cell_len), span) for span in spans]
+    for less in beside:
+        if (less[0], bool(less[1])) == (text, bool(who)):
+            return less
+    if beside and answer.state == GOOD:
+        fewer, person, span = beside[0]
+        if bool(person) == bool(who) and not fewer.endswith(ELLIPSIS):
+            return fewer, person, span
+    return text, who, ""

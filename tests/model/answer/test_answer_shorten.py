@@ -37,11 +37,20 @@ def test_the_least_telling_parts_go_first() -> None:
     assert found[0] == f"{LONG} · {WHO}"
     assert found[1] == f"{LONG.replace(' (last 2 h)', '')} · fio (965): ≥ 64 % of bytes"
     assert found[2].endswith(
-        "with 64 in flight, 6× its median at this load · fio (965): ≥ 64 % of bytes"
+        "with 64 in flight, 6× its median at this load (last 2 h) · fio (965): ≥ 64 % of bytes"
     )
     assert found[3] == (
         "vda is busy: I/Os take 8.4 ms on average with 64 in flight · fio (965): ≥ 64 % of bytes"
     )
+
+
+def test_the_seconds_of_a_finding_stay_where_there_is_room_for_them() -> None:
+    """The panels below show other seconds."""
+    text = ("The job waits for a CPU (0:12-0:15): 0.9 of 1.6 I/Os in flight wait for a CPU: jobs "
+            "were ready to run 40 % of the time and had no CPU")  # fmt: skip
+    begin = text.partition(": jobs")[0]
+    assert shortened(text, "", 117, len)[0] == begin
+    assert shortened(text, "", 70, len)[0] == begin.replace(" (0:12-0:15)", "")
 
 
 def test_what_is_left_out_of_the_ios_in_flight_is_told_as_rest() -> None:

@@ -390,7 +390,8 @@ class LessonPage(Screen[None]):
 # The charts of IOPS and latency beside other content, such as the page of a lesson.
 
 
-NO_FIO = "measured by fio while a job runs"
+NO_FIO = "while a job runs"
+"""Short enough for the border of a chart beside 80 columns of text on a screen of 120."""
 
 
 class SideCharts(Canvas):

@@ -23,13 +23,13 @@ ALL_DISKS = (
 )
 
 
-LATENCIES = (
+LATENCY_NOTE = (
     "p50 and p99 (kernel probe): requests that a process itself sent to this disk; –: none, or too "
     "few."
 )
 
-NUMBERS = 9 + 11 + 13 + 15 + 2 * 9
-"""Cells of all columns beside the name."""
+NUMBERS, LATENCIES = 9 + 11 + 13 + 15, 2 * 9
+"""Cells of the columns beside the name, and of those that the probe adds."""
 
 
 def orders(state: LiveState, source: ProcessIo | None) -> Sequence[str]:
@@ -44,8 +44,9 @@ def _columns(
 ) -> tuple[Column, ...]:
     """The columns. Latencies are those of the requests that each process sent to the target's disks
     itself."""
+    numbers = NUMBERS + (LATENCIES if probe is not None else 0)
     columns = (
-        process_column(state, max(24, width - NUMBERS), source.command if source else None),
+        process_column(state, max(24, width - numbers), source.command if source else None),
         Column("pid", "pid", 8, sorts=UP),
         *(
             [
@@ -135,7 +136,7 @@ def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:
 
 
 def _note_rows(source: ProcessIo, width: int, charset: Charset, latencies: bool) -> list[Row]:
-    text = f"{ALL_DISKS} {LATENCIES}" if latencies else ALL_DISKS
+    text = f"{ALL_DISKS} {LATENCY_NOTE}" if latencies else ALL_DISKS
     if source.closed:
         plural = "es" if source.closed > 1 else ""
         text += f" {source.closed} process{plural} cannot be read by this user."

@@ -41,6 +41,13 @@ COLUMNS = (
 )  # fmt: skip
 
 
+@lru_cache
+def _columns_with(irq: bool, jobs: bool) -> tuple[Column, ...]:
+    """The columns, without those in which no CPU has a value."""
+    empty = ["irq"] * (not irq) + ["job"] * (not jobs)
+    return tuple(column for column in COLUMNS if column.title not in empty)
+
+
 def queues(row: CpuRow) -> str:
     """The first hardware queue of a CPU, and whether there are more."""
     if not row.hctxs:
@@ -128,9 +135,7 @@ def _blocks(
 ) -> list[Row]:
     block_width = (width - (blocks - 1)) // blocks
     with_bar = block_width >= BLOCK_WIDTH
-    empty = {"job"} if not any(cpu.jobs for cpu in cpus) else set()
-    empty |= {"irq"} if topology.irq_time is False else set()
-    columns = tuple(column for column in COLUMNS if column.title not in empty)
+    columns = _columns_with(topology.irq_time is not False, any(cpu.jobs for cpu in cpus))
     table = table_for(columns, LABEL, block_width - (BAR + 2 if with_bar else 0), charset)
     per_block = -(-len(cpus) // blocks)
     block_rows = [_head(table, blocks, width, charset, with_bar)]

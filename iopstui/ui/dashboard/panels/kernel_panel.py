@@ -34,6 +34,7 @@ from iopstui.ui.state.live import LiveState
 LABEL, LONGEST = 7, 14
 BAR = 10
 SUM_OF = "sum of {}"
+DASH = f"{f.MISSING} = no such request"
 
 
 def _util_style(util: float | None) -> Style | None:
@@ -53,7 +54,7 @@ COLUMNS = (
 
 
 def value(state: LiveState, target: Target, charset: Charset) -> list[Piece]:
-    """For the border of its box: how busy the busiest device is."""
+    """For the border of its box: how busy the busiest device is, and what a dash means."""
     if target.only_shares:
         return share_value(state)
     frame = state.frame
@@ -66,6 +67,7 @@ def value(state: LiveState, target: Target, charset: Charset) -> list[Piece]:
     return [
         ("util ", DIM), (f"{f.percent(util)} %", BOLD), (" ", None),
         (charset.full * full, load_style(util)), (charset.empty * (BAR - full), BORDER),
+        (f"  {DASH}", DIM),
     ]  # fmt: skip
 
 
@@ -75,7 +77,7 @@ def rows(state: LiveState, target: Target, width: int, height: int, charset: Cha
     source = share_source(target) if target.only_shares else "/proc/diskstats"
     title = rule(
         width, charset, (box_title(target), BOLD), (f", this second ({source})", DIM),
-        right=((f"{f.MISSING} = no such request", DIM),),
+        right=((DASH, DIM),),
     )  # fmt: skip
     body = [title, *_body(state, target, width, height - 1, charset)]
     drives = line(state.drives, state.t, width, charset)

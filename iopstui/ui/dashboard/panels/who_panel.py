@@ -11,7 +11,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.text import printable
-from iopstui.ui.draw.rows import Line, Piece, Row, fit, message, pad, rule, wrap
+from iopstui.ui.draw.rows import Line, Piece, Row, cells, fit, message, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
 
 Seconds = Sequence[Mapping[str, DiskRates]]
@@ -23,6 +23,9 @@ LATENCY, LATENCY_FROM = 9, 100
 GROUP, GROUP_FROM = 30, 130
 """Columns of the container or service (of p50 and of p99), and the width from which they are
 shown."""
+FOOT = 3
+"""Columns of the lower border on which the last row has no room."""
+FEW = f"{f.MISSING}: too few requests of its own"
 OLD_S = 2
 """A reading that ended at least so many seconds ago says so."""
 
@@ -65,6 +68,7 @@ def rows(
         latencies = [request_latency(share.pid or 0, disks, [probe]) for share in shown]
     timed = any(latency != (None, None) for latency in latencies)
     body = [_header(width, charset, timed)] if shares else []
+    few = timed and any(None in latency for latency in latencies)
     for share, latency in zip(shown, latencies, strict=True):
         user = users.get(share.pid or 0)
         body.append(_row(share, user, width, charset, latency if timed else None))
@@ -72,13 +76,15 @@ def rows(
     if shares and rest >= LEAST_REST:
         hidden = f"{use.hidden_text} closed even to root" if use.as_root else "other users"
         others = f"{hidden}, the kernel" if use.hidden else "the kernel"
-        text = f"{100 * rest:3.0f} %  by nobody that can be named ({others}, ended processes)"
-        body.append(message(width, charset, text))
+        text = f"{100 * rest:3.0f} %  by nobody that can be named"
+        who = [text, f"({others}, ended processes)"]
+        body.append(message(width, charset, _fitting(who, " ", width - 1)))
     if not shares:
         body += wrap(width, charset, _nobody(use, target))
     head = rule(width, charset, (title(target), BOLD), right=_value(use, shares, now_s))
     is_unknown = rest >= LEAST_REST and bool(shares or _moved(use, target))
-    foot = message(width, charset, _foot(use, job, is_live, is_unknown))
+    parts = _foot(use, job, is_live, is_unknown, few)
+    foot = message(width, charset, _fitting(parts, " · ", width - FOOT))
     return [*pad([head, *body], height - 1, width), foot]
 
 
@@ -117,11 +123,20 @@ def _time(use: DiskUse) -> str:
     return f"{max(1, round(use.seconds))} s"
 
 
-def _foot(use: DiskUse, job: str, is_live: bool, is_unknown: bool) -> str:
-    """``is_unknown``: part of the bytes are by nobody who is known."""
+def _fitting(parts: Sequence[str], between: str, room: int) -> str:
+    """As many of the parts as have room, the first one always."""
+    while len(parts) > 1 and cells(between.join(parts)) > room:
+        parts = parts[:-1]
+    return between.join(parts)
+
+
+def _foot(use: DiskUse, job: str, is_live: bool, is_unknown: bool, few: bool) -> list[str]:
+    """``is_unknown``: part of the bytes are by nobody who is known. ``few``: a dash stands for a
+    percentile."""
     hidden = f"{use.hidden_text} of others hidden (root sees them)"
     keys = ["u all processes"] * is_live + [f"r runs {printable(job)}"] * bool(job)
-    return " · ".join([hidden] * (bool(use.hidden) and is_unknown and not use.as_root) + keys)
+    hides = bool(use.hidden) and is_unknown and not use.as_root
+    return [hidden] * hides + [FEW] * few + keys
 
 
 def _header(width: int, charset: Charset, timed: bool) -> Row:
@@ -139,7 +154,7 @@ def _row(
     line.add(charset.full * full, DEVICE).add(charset.empty * (BAR_CELLS - full), DIM)
     line.add(f" {share.pid or '':>{PID}} ")
     line.add(fit(printable(user.user), USER - 1) + " " if user else " " * USER)
-    times = ["" if ns is None else f.latency(ns) for ns in latency] if latency is not None else []
+    times = [f.latency(ns) for ns in latency] if latency is not None else []
     space = line.free - RATE - len(times) * LATENCY - (GROUP if width >= GROUP_FROM else 0) - 1
     name = printable(user.command or user.comm) if user else printable(share.name)
     suffix = " + children" if user is not None and user.children else ""

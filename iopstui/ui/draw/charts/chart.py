@@ -418,8 +418,8 @@ class Chart:
                 else:
                     value_pieces += [curve.sample(self._charset), (f" {curve.label} ", DIM)]
                 value_pieces.append((f"{value:>6}", BOLD))
-        if note:
-            value_pieces = [*note, *([("  ", None), *value_pieces] if value_pieces else ())]
+        if note:  # where there is no room for both, the values stay
+            value_pieces += [("  ", None), *note] if value_pieces else note
         title = capital(self.spec.title)
         return frame.top(
             self._box.width,
