@@ -119,13 +119,13 @@ def swapped(below: Recipe, mib: int = 48) -> Recipe:
     return make
 
 
-def short_of_memory(below: Recipe, mib: int = 24, file: str = "memory.high") -> Recipe:
+def short_of_memory(below: Recipe, mib: int = 24) -> Recipe:
     """A group may have so much memory, page cache included, without swap."""
 
     def make(bench: Bench) -> str:
         node = below(bench)
         bench.groups.append(group2(bench, "memory", "-memory"))
-        (bench.groups[-1] / file).write_text(str(mib << 20))
+        (bench.groups[-1] / "memory.high").write_text(str(mib << 20))
         return node
 
     return make
@@ -518,7 +518,7 @@ SITUATIONS = (
                                   direct=False), 16 << 20),
               (fio("--iodepth=8 --rw=randwrite --bs=64k"),), "4", held(4, 15), BY_PID, settle=6),
     Situation("dirty-group", "buffered writes in a group with little memory",
-              short_of_memory(ext4(null(memory_backed=1, mbps=20)), 48, "memory.max"),
+              short_of_memory(ext4(null(memory_backed=1, mbps=20)), 48),
               (fio(f"{SINGLE} --direct=0 --rw=write --bs=1m --size=200m", "--directory=$PLACE"),),
               "46", every(held(1, 5), pressed("io", 10)), who=child, settle=8),
     Situation("io-max-buffered", "buffered writes of a group at its limit of 2 MiB/s",
