@@ -1813,6 +1813,17 @@ def test_impossible_latencies_of_fio_are_not_repeated() -> None:
     assert "ms" not in answer.text
 
 
+def test_the_ios_in_flight_are_of_the_same_second_as_the_iops() -> None:
+    """Else IOPS x latency is another number than the one beside it, and the panels' bar."""
+    waits = [Waits(ios, 0.0, 0.0, {"vda": ios}, None, None, 0.0) for ios in (8.0, 8.0, 8.0, 4.0)]
+    seconds = [
+        replace(one, step=1, fio=fio(1000.0, lat_ns=4e6), waits=of_second)
+        for one, of_second in zip(frames([{"vda": HOG}] * 4), waits, strict=True)
+    ]
+    answer = judge(Seen(ONE, seconds, DEVICES))[0][1]
+    assert answer.text == "fio does 1.00k IOPS, 4.00 ms on average; in flight 4.0: vda 4.0"
+
+
 def test_the_last_part_of_a_run_says_nothing_of_where_its_ios_are() -> None:
     """A mirror with a leg on dm-delay: in its last 0.5 s the kernel's requests are fewer than
     fio's."""
