@@ -173,7 +173,9 @@ def test_processes_are_of_all_disks_without_the_probe() -> None:
     assert "waiting for I/O" in text and "no processes" in told(state, None)
     found.append(ProcessRates(9, "make", 1 << 20, 0.0, children=True))
     text = told(state, source)
-    assert "make + children 9 root 1.00" in text and "dd if=/dev/vda of=/de… 7 backup " in text
+    assert (
+        "make + children 9 root 1.00" in text and "dd if=/dev/vda of=/dev/null b… 7 backup " in text
+    )
     assert "dd if=/dev/vda of=/dev/null bs=1M 7 backup " in told(state, source, 120)
     found.clear()
     assert "no process that this user can read did I/O" in told(state, source)

@@ -45,24 +45,12 @@ def _columns(
     """The columns. Latencies are those of the requests that each process sent to the target's disks
     itself."""
     numbers = NUMBERS + (LATENCIES if probe is not None else 0)
+    users = [Column("", "user", 10, lambda name: f.cut(printable(name), 10), left=True, rank=2,
+                    read=lambda one: source.user(one.pid))] if source else []  # fmt: skip
     columns = (
         process_column(state, max(24, width - numbers), source.command if source else None),
         Column("pid", "pid", 8, sorts=UP),
-        *(
-            [
-                Column(
-                    "",
-                    "user",
-                    10,
-                    lambda name: f.cut(printable(name), 10),
-                    left=True,
-                    rank=2,
-                    read=lambda process: source.user(process.pid),
-                )
-            ]
-            if source
-            else []
-        ),
+        *users,
         Column("read_s", "read MiB/s", 12, f.mib, style=DEVICE, sorts=DOWN),
         Column("write_s", "written MiB/s", 14, f.mib, sorts=DOWN),
     )
