@@ -48,7 +48,7 @@ async def test_g_overlays_the_newest_two_runs_and_the_list_chooses_others() -> N
         await do(pilot, "overlay")
         await settle(pilot)
         text = screen_text(app)
-        assert all(f"run {step}" in text for step in newest) and "aligned at their starts" in text
+        assert all(f"run {step}" in text for step in newest) and "aligned at start" in text
         await pilot.press("v", "enter", "down", "down", "enter")
         await settle(pilot)
         older_step = app.state.runs.rows[-3].step
@@ -60,7 +60,7 @@ async def test_g_overlays_the_newest_two_runs_and_the_list_chooses_others() -> N
         assert f"run {older_step} " in screen_text(app)
         await do(pilot, "overlay")
         await settle(pilot)
-        assert not app.dashboard.overlay.active and "aligned at their starts" not in screen_text(
+        assert not app.dashboard.overlay.active and "aligned at start" not in screen_text(
             app
         )
 

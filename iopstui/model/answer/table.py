@@ -265,7 +265,7 @@ def _is_about(found: Finding, s: Situation) -> bool:
 
 
 def idle_seconds(s: Situation) -> int:
-    """How many of the last seconds had hardly any I/O."""
+    """How many of the last seconds had little or no I/O."""
     return next((n for n, one in enumerate(reversed(s.seconds)) if is_used(one)), len(s.seconds))
 
 
@@ -281,7 +281,8 @@ def ended(s: Situation) -> Answer | None:
     # in so short a time, none of such requests need have completed
     if before.in_flight < IN_USE or (before.mean_ms or 0.0) >= 1e3 * rest_s:
         return None
-    state = "has hardly any I/O" if any(one.ios_s for one in rest) else "is idle: no I/O"
+    rate = units.number(sum(one.ios_s or 0.0 for one in rest) / len(rest))
+    state = f"has little I/O ({rate}/s)" if any(one.ios_s for one in rest) else "is idle: no I/O"
     waited = max(before.queue_share, before.slow_share) > FEW_SECONDS or before.waits_at_times
     # processes that have ended meanwhile did more than was seen
     who = re.sub(r" does .* of its bytes$", " did most of it", words.who(s))
@@ -603,7 +604,7 @@ def begun(s: Situation) -> Answer | None:
     seconds = sum(one.seconds for one in before)
     return Answer(
         s.disk, "begun", GOOD,
-        f"{s.disk}{s.layer} had hardly any I/O for {seconds:.0f} s, then many began: {count} "
+        f"{s.disk}{s.layer} had little or no I/O for {seconds:.0f} s, then many began: {count} "
         "requests were in flight at the end", UNKNOWN, words.who(s), advise("longer", s.disk),
     )  # fmt: skip
 

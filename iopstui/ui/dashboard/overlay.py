@@ -131,7 +131,7 @@ class Overlay:
         self._window.length = max(SHORTEST_S, self._history.end or 0.0)
         values = ([f.number(row.iops) for row in rows], [f.latency(row.p99_ns, "") for row in rows])
         names = [f"run {row.step}" for row in rows]
-        note = [("aligned at their starts; ctrl+p ends it", DIM)]
+        note = [("aligned at start; ctrl+p ends it", DIM)]
         for chart, texts in zip(self.charts, values, strict=True):
             chart.rename(names[::-1])
             chart.paint(self._history, self._window, texts[::-1], note)

@@ -509,7 +509,7 @@ def test_a_load_that_begins_in_the_last_second_is_not_denied() -> None:
     answer = first([IDLE] * 9 + [begun], use(), 0.0)
     assert (answer.verdict, answer.next) == (UNKNOWN, advise("longer", "vda"))
     assert answer.text == (
-        "vda had hardly any I/O for 9 s, then many began: 30 requests were in flight at the end"
+        "vda had little or no I/O for 9 s, then many began: 30 requests were in flight at the end"
     )
     # a few, bursts of write-back, and a burst that is not the first prove nothing
     for seconds in (
@@ -636,7 +636,8 @@ def test_a_load_that_has_ended_is_of_the_past() -> None:
                                "average, 31.2 MiB/s, 32 in flight")  # fmt: skip
     assert first([HOG] * 8 + [IDLE] * 2, seen).rule == "queue", "a pause of 2 s is no end"
     journal = changed(rates(0, 2, 1), aqu_sz=0.0)
-    assert first([HOG] * 6 + [journal] * 4, seen).text.startswith("vda has hardly any I/O for 4 s")
+    text = first([HOG] * 6 + [journal] * 4, seen).text
+    assert text.startswith("vda has little I/O (2.00/s) for 4 s")
 
 
 def test_a_blocked_task_is_named_where_no_disk_has_a_request() -> None:
