@@ -60,9 +60,7 @@ async def test_g_overlays_the_newest_two_runs_and_the_list_chooses_others() -> N
         assert f"run {older_step} " in screen_text(app)
         await do(pilot, "overlay")
         await settle(pilot)
-        assert not app.dashboard.overlay.active and "aligned at start" not in screen_text(
-            app
-        )
+        assert not app.dashboard.overlay.active and "aligned at start" not in screen_text(app)
 
 
 async def test_an_overlay_needs_two_runs() -> None:
