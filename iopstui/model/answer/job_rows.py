@@ -57,6 +57,8 @@ _WAIT_RULES = ("above", "neighbour", "layer", "tags", "busy", "starved", OTHERS_
 _EXPLAINING_RULES = ("layer", "slow-direction", "flush", "write-back", "first-write")
 """Findings that are no faults but explain what the job's I/Os wait for."""
 _SAYS_LITTLE = 3
+LATER_S = 10
+"""Seconds for which a finding on the time before a run may be the answer."""
 _JOB_STATES = {CRITICAL_FINDING: CRITICAL, WARNING_FINDING: WARNING, INFO: GOOD}
 
 
@@ -86,7 +88,9 @@ def job_finding(s: Situation) -> Answer | None:
 
 
 def _job_rank(s: Situation, found: Finding) -> int:
-    """Findings on the time before the run rank last."""
+    """A finding on the time before the run ranks last, and later the run itself is the answer."""
+    if found.rule == "background" and found.until is not None:
+        return _SAYS_LITTLE if s.frames[-1].t > found.until + LATER_S else 1
     if severity_of(found) != INFO:
         return int(found.rule == "background")
     if found.rule == OTHERS_IO and found.advice == FIND_PROGRAM:

@@ -225,12 +225,15 @@ def held_by_layer(s: Situation) -> tuple[str, Advice]:
 
 
 def degraded(s: Situation) -> str:
-    """ "md0 is degraded: 1 of 2 members are missing"; "" if no array here lacks any."""
+    """ "md0 is degraded: 1 of 2 members is missing"; "" if no array here lacks any."""
     for name, state in s.conditions.devices.items():
         array = state.array
         if array is not None and array.degraded and name in s.below:
-            members = f" of {array.members}" if array.members else ""
-            return f"{name} is degraded: {array.degraded}{members} members are missing"
+            verb = "is" if array.degraded == 1 else "are"
+            members = units.counted(array.degraded, "member")
+            if array.members:
+                members = f"{array.degraded} of {units.counted(array.members, 'member')}"
+            return f"{name} is degraded: {members} {verb} missing"
     return ""
 
 

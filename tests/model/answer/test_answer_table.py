@@ -411,7 +411,7 @@ def test_the_members_of_a_busy_degraded_array_are_not_at_fault_each_of_them() ->
     state = Conditions(devices={"md0": DeviceState(array=Array("idle", 1, 3))})
     pairs = judge(Seen(every, frames([{**disks, "sdc": IDLE}] * 5), devices, state))
     assert [answer.disk for _, answer in pairs if answer.state != GOOD] == ["md0"]
-    assert "; md0 is degraded: 1 of 3 members are missing" in pairs[0][1].text
+    assert "; md0 is degraded: 1 of 3 members is missing" in pairs[0][1].text
     alone = combine_targets([TargetPath(DEVICE, "/dev/sda", "sda", ("sda",), links=(members[0],))])
     assert judge(Seen(alone, frames([disks] * 5), devices))[0][1].verdict == WAITS
 
@@ -1366,7 +1366,7 @@ def test_a_resync_is_named_of_a_member_that_is_looked_at_alone() -> None:
 def test_a_degraded_array_is_told_though_nothing_waits() -> None:
     array = Conditions(devices={"vda": DeviceState(array=Array("idle", 1, 2))})
     answer = first([IDLE] * 5, conditions=array)
-    assert answer.text.startswith("vda is degraded: 1 of 2 members are missing; vda is idle")
+    assert answer.text.startswith("vda is degraded: 1 of 2 members is missing; vda is idle")
     assert answer.verdict == NOTHING
     quiet = Conditions(devices={"vda": DeviceState(array=Array("check", 0, 2))})
     assert first([IDLE] * 5, conditions=quiet).who == "check of vda (md) is under way"
@@ -1715,6 +1715,15 @@ def test_what_was_before_a_run_comes_after_what_is_now() -> None:
     for findings, rule in (((before, now), "finding-cpu-wait"), ((before,), "finding-background")):
         answer = job_finding(Situation("vda", (), ("vda",), findings=findings))
         assert answer is not None and answer.rule == rule
+
+
+@pytest.mark.parametrize(("until", "told"), [(4.0, False), (8.0, True)])
+def test_what_was_before_a_run_is_not_the_answer_for_ever(until: float, told: bool) -> None:
+    """It stood above a job that had run for two minutes."""
+    before = Finding("background", "vda did 87 r/s", since=until - 3, until=until)
+    seen = frames([{"vda": IDLE}] * 15, 0.0)
+    found = job_finding(Situation("vda", seen, ("vda",), findings=(before,)))
+    assert (found is not None) is told
 
 
 def test_what_a_job_waits_for_is_its_answer_even_if_nothing_is_at_fault() -> None:
