@@ -267,7 +267,7 @@ class _ExplicitOption(argparse.Action):
 
     def __call__(self, parser: object, namespace: argparse.Namespace, value: object,
                  option: object = None) -> None:  # fmt: skip
-        """Store the value, and True as ``DEST_named``."""
+        """Store the value, and note that the option was given."""
         setattr(namespace, self.dest, value)
         setattr(namespace, f"{self.dest}_named", True)
 

@@ -23,7 +23,7 @@ ALL_DISKS = (
 
 
 NUMBERS = 9 + 13 + 15 + 2 * 9
-"""Cells of all columns beside the name."""
+"""The width of all columns together, without the name."""
 
 
 def orders(state: LiveState, source: ProcessIo | None) -> Sequence[str]:
@@ -36,8 +36,8 @@ def orders(state: LiveState, source: ProcessIo | None) -> Sequence[str]:
 def _columns(
     state: LiveState, source: ProcessIo | None, width: int, probe: ProbeInterval | None = None
 ) -> tuple[Column, ...]:
-    """The columns. Latencies are those of the requests that each process sent to the target's disks
-    itself."""
+    """The columns. Latencies are of the requests that a process itself sent to the target's
+    disks."""
     columns = (
         process_column(state, max(24, width - NUMBERS), source.command if source else None),
         Column("pid", "pid", 8, sorts=UP),
@@ -57,7 +57,7 @@ def _columns(
 
 
 def _process_probe(state: LiveState) -> ProbeInterval | None:
-    """Processes counted by the probe, if it counts them."""
+    """The probe's interval, if the probe counts processes."""
     probe = state.probe
     return probe if probe is not None and PROCESSES in probe.parts else None
 
@@ -73,9 +73,9 @@ def rows(
     users: str = "",
 ) -> list[Row]:
     """Rows by disk if the probe counts processes, else over all disks (``source`` is ``None`` for a
-    recording, which has no such figures). ``frozen``: ``state`` is that of an earlier second.
-    ``order``: one of ``orders``, "": the busiest first. ``words``: only processes that have all of
-    these in their name, number or command line. ``users``: who uses the target most."""
+    recording, which has no such figures). ``frozen``: ``state`` is of an earlier second. ``order``
+    is one of ``orders`` ("": the busiest first). ``words`` is a filter: only processes whose name,
+    number or command line contains all of them. ``users`` says who uses the target most."""
     words = words.strip()
     page = [] if words else [*(wrap(width, charset, users, BOLD) if users else ()),
                              *_pressure(state, width, charset)]  # fmt: skip
