@@ -265,7 +265,7 @@ def draw_tile(
 ) -> list[Row]:
     """Draw a section of a plot, as rows of styled pieces. ``marks`` are columns with a vertical
     line, which is over areas and under lines; ``cursor`` is a column with a line over everything.
-    ``levels`` are level lines under all lines, ``labels`` are written over everything else."""
+    ``levels`` are level lines under all lines, ``labels`` are written over the lines."""
     first, columns, charset = section.first, section.columns, section.charset
     cells = blank_cells(columns, section.rows, section.scale, charset)
     for curve in series:
