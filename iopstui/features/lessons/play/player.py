@@ -422,8 +422,8 @@ class LessonRun(LessonState):
         self._stopping = True
 
     def feed(self, event: Event) -> bool:
-        """Handle an event of the session. Returns True if it ended the run that the player waits
-        for."""
+        """Process an event of the session. Returns True if it ended the run for which the player
+        waits."""
         run, meter = self.run_page, self._meter
         if meter is None or run is None:
             return False
@@ -440,7 +440,7 @@ class LessonRun(LessonState):
         return False
 
     def give_up(self, reason: str) -> None:
-        """The run that is shown can't be made, or its session has ended."""
+        """Note that the shown run can't be made, or that its session has ended."""
         if self.run_page is not None:
             self.failed[self.run_page.name] = reason
         self._meter = None
