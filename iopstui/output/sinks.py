@@ -18,7 +18,7 @@ class EventSink(Protocol):
     """A sink for a session's events. Passes ``BrokenPipeError`` of the data stream on."""
 
     def handle(self, event: Event) -> None:
-        """Take one event."""
+        """Process one event."""
 
     def close(self) -> None:
         """End the output: nothing more will come."""

@@ -70,7 +70,7 @@ def detect_file_kind(path: Path) -> str:
             return RECORDING
         head = text_head(path)
     except UsageError:
-        # whoever reads the file next reports the error
+        # the code that reads the file later reports the error
         return JSON if begin.startswith(GZIP) else OTHER
     except (OSError, ValueError):
         return OTHER

@@ -92,8 +92,8 @@ class Player(ABC, Generic[Item, Event]):
     time_example = "1:30, 1:02:03, 90"
 
     def time_of(self, text: str) -> float:
-        """The second of the recording that a user's text means. UsageError if it is not a time, or
-        not in the recording."""
+        """The second of the recording that a user's text means. Raises UsageError if it is not a
+        time, or not in the recording."""
         t = self._second_of(text.strip())
         if not 0.0 <= t < self.end + 1.0:
             raise UsageError(f"Nothing was recorded at {printable(text)}.",

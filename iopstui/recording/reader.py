@@ -385,7 +385,8 @@ class Recording:
             if 0 <= t < MAX_TIME_S and length <= min(form.MAX_CHUNK_BYTES, self.size - begin):
                 allowed -= length
                 if allowed < 0:
-                    # so many false heads are no accident: the file was made to be slow to read
+                    # no real recording has that many false heads: the file was made to be slow to
+                    # read
                     return None
                 self._file.seek(begin)
                 if form.checksum(kind, t, self._file.read(length)) == checksum:

@@ -316,7 +316,7 @@ class RecordingBuffer:
         return lambda: _close(recorder)
 
     def sample(self, raw: RawSample) -> None:
-        """Take a sample. Call this before its frame is emitted."""
+        """Process a sample. Call this before its frame is emitted."""
         with self._lock:
             if self._first_ns is None:
                 self._first_ns = raw.arrived_ns
@@ -333,7 +333,8 @@ class RecordingBuffer:
             self._put_sample(raw, is_shown=True)
 
     def event(self, event: events.Event) -> None:
-        """Take an event. Frames are not recorded, because they can be computed from the samples."""
+        """Process an event. Frames are not recorded, because they can be computed from the
+        samples."""
         if isinstance(event, events.FrameReady):
             return
         with self._lock:

@@ -32,7 +32,7 @@ class Prepared(Protocol):
 
     @property
     def resume_note(self) -> str:
-        """What is already measured; "" if nothing."""
+        """What is already measured; "" if nothing is."""
 
     @property
     def loss_note(self) -> str:

@@ -57,7 +57,7 @@ class TypeToFilter:
         return has_words(self.filter_text, *texts)
 
     def on_key(self, event: events.Key) -> None:
-        """Take a key for the filter before it is looked up among the bindings."""
+        """Use a key for the filter before it is looked up among the bindings."""
         assert isinstance(self, Screen)
         if event.key == "escape" and self._typing and not self._is_empty_search:
             self._set_filter("", self.typing_from_start)
