@@ -27,8 +27,6 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.output.summary import interruption
 from iopstui.text import printable
 
-# -
-
 
 class StatusLine:
     """A progress line. Call ``clear`` before writing anything else to the same terminal. Nothing is
@@ -112,9 +110,6 @@ def _percent(share: float) -> str:
 def share_progress_text(share: float, left_s: float) -> str:
     """ "57 %, 0:26 left"."""
     return f"{_percent(share)}, {clock(left_s)} left"
-
-
-# -
 
 
 class RunProgress:

@@ -233,7 +233,6 @@ def discard_rows(disk: DiskRates | None) -> Iterator[str]:
     """A row about the discards in an interval and their latency, because discards have no
     columns."""
     if disk is not None and disk.d_s:
-        # -
         took = f"{units.milliseconds(disk.d_await)} each"
         rates = f"{units.number(disk.d_s)}/s, {units.size(disk.d_bytes_s)}/s"
         yield f"{f'discards: {rates}, {took}':>{ROW_WIDTH}}"

@@ -10,7 +10,7 @@ from iopstui.errors import EXIT_OK, EXIT_USAGE
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """-"""
+    """Add no arguments."""
 
 
 def run(arguments: argparse.Namespace) -> int:

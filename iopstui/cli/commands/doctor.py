@@ -32,7 +32,7 @@ def _wrapped(text: str, head: str, width: int) -> str:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """-"""
+    """Add no arguments."""
 
 
 def run(arguments: argparse.Namespace) -> int:

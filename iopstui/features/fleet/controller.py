@@ -60,7 +60,7 @@ class FleetController:
         self.title = title
         self._all = self.target = Target(DEVICE, title, ALL_DEVICES, (ALL_DEVICES,))
         self.host = ""
-        """The one that is shown."""
+        """The host whose dashboard is shown; "" for the fleet's."""
         self.devices: Mapping[str, BlockDevice] = {}
         self.events: deque[FleetEvent] = deque()
         self.bind = False
@@ -68,11 +68,11 @@ class FleetController:
         self.overrides: dict[str, str] = {}
         self.last: FleetRunFinished | None = None
         self.sweeping = False
-        """From the order to its end."""
+        """Whether a sweep runs, or was ordered."""
         self._codes: list[int] = []
         self.on_jump: Callable[[], None] = lambda: None
         self.watching = False
-        """Whether it runs without a job."""
+        """Whether the hosts are only watched, without a job."""
         self._sink: Callable[[Event], None] = lambda event: None
         self._origin_s: float | None = None
         self._t = 0.0

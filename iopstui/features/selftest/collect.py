@@ -151,7 +151,7 @@ def _run_job(directory: Path, seconds: int, *more: str) -> subprocess.CompletedP
 
 
 def _failure_reason(result: subprocess.CompletedProcess[str]) -> str:
-    """The last message of an iopstui that failed."""
+    """The last message of an iopstui that failed, or its exit code."""
     messages = [line for line in result.stderr.splitlines() if line.startswith(MESSAGE_PREFIX)]
     return (
         messages[-1].removeprefix(MESSAGE_PREFIX) if messages else f"exit code {result.returncode}"

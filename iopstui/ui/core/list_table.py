@@ -39,7 +39,7 @@ class ListTable(DataTable[Text]):
         self.widths: Mapping[str, int | None] = {}
         """Widths of the shown columns, by title; ``None``: as wide as the column's texts."""
         self.items: list[Any] = []
-        """Those shown."""
+        """The items of the visible rows."""
 
     def in_order(self, items: Sequence[Any]) -> Sequence[Any]:
         return in_order(items, self._by_title.values(), self.order, self.reverse)

@@ -78,7 +78,7 @@ class KeyLine(Static):
         super().__init__(classes="modal-keys")
         self._charset = charset
         self.first_hints: tuple[Hint, ...] = ()
-        """Shown before all others."""
+        """The hints that are shown before all others."""
         self.show(hints)
 
     def show(self, hints: Iterable[Hint], note: str = "") -> None:
@@ -126,7 +126,7 @@ class Modal(ModalScreen[Result]):
         self._hints = tuple(hints)
         self.tabs: PageTabs | None = None
         self.is_leaving = False
-        """It is closing: still attached, but its widgets may be gone."""
+        """Whether the dialog is closing: it is still attached, but its widgets may be gone."""
         if opened_by is not None:
             # the key that opened the dialog also closes it
             self._bindings.bind(opened_by.names, "leave", "Close", show=False)

@@ -35,7 +35,7 @@ class RampKeys(Part):
         self._value = 0
         self._step: int | None = None
         self._switching = False
-        """The best depth's own run has not begun yet."""
+        """Whether a run at the best depth was requested and has not begun yet."""
 
     @property
     def active(self) -> bool:

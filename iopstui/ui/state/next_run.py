@@ -26,7 +26,7 @@ class NextRun:
         self._after = after
         """The run that must stop first."""
         self._reports = 0
-        """Number of its reports since."""
+        """Counts the reports since the request, beginning at -STOP_REPORTS."""
 
     def copy(self) -> NextRun:
         """A copy of the current request."""

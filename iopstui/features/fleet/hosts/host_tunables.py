@@ -157,7 +157,7 @@ def _printable_value(value: object) -> str:
 
 
 def _text_rows(value: object, length: int) -> list[list[str]]:
-    """The value as lists of ``length`` words; invalid ones are left out."""
+    """The value as lists of ``length`` words; [] if it is anything else."""
     if not isinstance(value, list):
         return []
     lists = [

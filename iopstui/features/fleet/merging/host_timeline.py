@@ -333,7 +333,7 @@ class HostTotals:
         self.finals: tuple[int, int | None] | None = None
         self.is_checked = True
         self.runtime_s = 0.0
-        """fio's own run time, of several runs added up; 0: not known of all."""
+        """fio's own run time, summed over the runs; 0 if it is not known for all of them."""
         self._under_way = [0, 0]
         self._run_counts = [0, 0]
 

@@ -124,7 +124,7 @@ class HostsView:
         self.order = NAME
         self.reverse = False
         self.effective_order = NAME
-        """The order in use: beside a map the worst hosts come first instead of names."""
+        """The order in use: beside a map, the worst hosts come first if ``order`` is NAME."""
         self.filter_text = ""
         self.cursor = 0
         self.as_map: bool | None = None

@@ -138,7 +138,7 @@ class Chart:
         self.framed = self.focused = False
         self._border_key: object = None
         self.number = ""
-        """In a box: the key of its panel."""
+        """The key of the panel, which is shown in the box's title."""
         self.tiles: list[Lines] = []
         self._box = NO_BOX
         self._columns = self._rows = 0

@@ -68,7 +68,7 @@ class HeatMap(Chart):
         self._computed_until = 0.0
         self.title_text = spec.title
         self.min_scale: plotting.Scale | None = None
-        """The smallest scale of the axis: that of a map beside this one."""
+        """The scale of a map beside this one; the axis covers at least this range."""
         self.chosen: HeatCell | None = None
         """The cell that is marked."""
         self._window = TimeWindow()
