@@ -53,15 +53,15 @@ def path_reader(path: str, or_none: bool = False) -> Callable[[Any], Any]:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """``id`` is the path of the attribute or key of a row that is shown ("point/iops"), unless
-    ``read`` gets the value; if a part of the path is ``None``, so is the value. ``form`` makes the
-    value's text for people, ``width`` is the least width in characters; ``left``: the column has
-    words and is aligned to the left. On the screen it has a ``style``, or the one that ``style_of``
-    returns for a row, and a narrow table leaves out the highest ``rank`` first (0: never). A list
-    can be sorted by it if ``sorts`` is ``UP`` (names from A on) or ``DOWN`` (the largest first), by
-    its value or by what ``key`` returns for a row. In a flat file its name is the ``id``, and it
-    has a ``type``; ``unit``, ``source`` and ``meaning`` are those of a field
-    (model/metrics/fields.py)."""
+    """A column of a table. ``id`` is the path of the attribute or key of a row that is shown
+    ("point/iops"), unless ``read`` gets the value; if a part of the path is ``None``, so is the
+    value. ``form`` makes the value's text for people, ``width`` is the least width in characters;
+    ``left``: the column has words and is aligned to the left. On the screen it has a ``style``, or
+    the one that ``style_of`` returns for a row, and a narrow table leaves out the highest ``rank``
+    first (0: never). A list can be sorted by it if ``sorts`` is ``UP`` (names from A on) or
+    ``DOWN`` (the largest first), by its value or by what ``key`` returns for a row. In a flat file
+    its name is the ``id``, and it has a ``type``; ``unit``, ``source`` and ``meaning`` are those of
+    a field (model/metrics/fields.py)."""
 
     id: str
     title: str = ""

@@ -127,7 +127,7 @@ def _fails_soon(decoder: json.JSONDecoder, begin: str) -> bool:
 
 
 def is_plain(data: bytes) -> bool:
-    """Whether the strings of a strict JSON text are safe, found only from its bytes."""
+    """Whether the strings of a strict JSON text are safe, judged only by its bytes."""
     return data.isascii() and b"\\" not in data and b"\x7f" not in data
 
 

@@ -18,13 +18,13 @@ class Command(NamedTuple):
     run: Callable[[argparse.Namespace], int]
     epilog: str = ""
     without_directory: bool = False
-    """The command works without a current directory."""
+    """Whether the command works without a current directory."""
     needs_proc: bool = False
-    """The command reads from this machine's kernel, and needs /proc."""
+    """Whether the command reads from this machine's kernel, and needs /proc."""
     hidden: bool = False
-    """Users do not start the command: it is left out of the list of commands."""
+    """Whether the command is left out of the list of commands, because users do not start it."""
     minor: bool = False
-    """The list of commands only names the command, in its last line."""
+    """Whether the list of commands only names the command, in its last line."""
 
 
 class CommandLine(NamedTuple):

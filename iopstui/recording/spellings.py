@@ -135,7 +135,7 @@ def _substitute(replaced: bytes, by: bytes) -> Callable[[re.Match[bytes]], Respe
 
 
 def _field(name: bytes) -> Respell:
-    """The text of that logfmt field of each line."""
+    """A function that returns the text of the logfmt field ``name`` in a line."""
     field = re.compile(rb'(?:^|(?<=\s))%s=(?:("(?:[^"\\]|\\.)*")|(\S*))' % re.escape(name))
 
     def text_of(line: bytes) -> bytes:
@@ -164,7 +164,7 @@ _SPELLINGS: tuple[tuple[re.Pattern[bytes], Callable[[re.Match[bytes]], Respell]]
     (re.compile(rb"'fio version'\s*:"), lambda _: _python),
     # text in single quotes: SQL, YAML
     (re.compile(rb"'\{\s*\"fio version\""), lambda _: lambda text: text.replace(b"''", b"'")),
-    # line ends are spelled \n, while quotes are not: PostgreSQL's COPY, strings in single quotes
+    # line ends are escaped (\n), but quotes are not: PostgreSQL's COPY, strings in single quotes
     (re.compile(rb'\{(?:\\r)?\\n\s*"fio version"'), lambda _: _unescaped),
     (re.compile(rb'\{#012\s*"fio version"'), lambda _: lambda text: text.replace(b"#012", b"\n")),
     # YAML folds a long string in double quotes

@@ -397,8 +397,8 @@ class RecordingBuffer:
         devices: RecordedDevices | None = None,
         newest: RawSample | None = None,
     ) -> None:
-        """``newest`` is the last sample before the first shown one. If the clock was set between
-        the two, the new time counts."""
+        """Begin a recording with the sample ``first``. ``newest`` is the last sample before the
+        first shown one; if the clock was set between the two, the new time counts."""
         from iopstui.recording import layout as form
         from iopstui.recording.recent import remember_recording
 

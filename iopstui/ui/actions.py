@@ -35,9 +35,9 @@ ALL_SCREENS = BOTH_SCREENS | {HOME}
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """``text`` is shown in the footer of the modes in ``positions``, each with its position:
-    smaller ones come first. ``key`` is how the key is written there, if not as in the action's
-    keys."""
+    """An action's entry in the footer. ``text`` is shown in the footer of the modes in
+    ``positions``, each with its position: smaller ones come first. ``key`` is how the key is
+    written there, if not as in the action's keys."""
 
     text: DynamicText
     positions: Mapping[str, int]

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 class Feed:
-    """``wake`` is called when events are waiting; any thread may call it.
+    """Queues a session's events for the screen. ``wake`` is called when events are waiting, in any
+    thread.
 
     Painting may be delayed or skipped; events never are."""
 

@@ -184,7 +184,7 @@ def _ms(name: str, meaning: str, part: str) -> Figure:
 
 
 def _grown(name: str, meaning: str, counters: Sequence[str], factor: int = 1) -> Figure:
-    """A figure with the summed growth of these counters of a drive."""
+    """A figure that sums the growth of these counters of a drive."""
 
     def read(reading: DriveReading) -> int | None:
         more = [counter_growth(reading, counter, factor) for counter in counters]

@@ -177,7 +177,7 @@ def usual_at(
 
 
 def longest_by_minute(peaks: Sequence[tuple[float, Peaks]]) -> dict[str, list[float]]:
-    """The slowest second of each minute by disk, the same for thinned files and others."""
+    """The slowest second of each minute by disk. A thinned file gives the same as the original."""
     longest: dict[str, dict[int, float]] = defaultdict(dict)
     for at, one in peaks:
         for name, peak in one.disks.items():

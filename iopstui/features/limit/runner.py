@@ -53,7 +53,7 @@ CPU_SHARE = 0.1
 slow."""
 MAX_DEEPER = 2
 SPOILING = ("throttled", "steal", "neighbour", "thermal", "io-errors")
-"""Findings about other causes than the disk and this job."""
+"""Findings that name another cause of slow I/Os than the disk and this job."""
 LIMITS = ("cgroup-limit", "volume-limit", "above", "tags", "cap")
 """Findings that name the limit that was reached."""
 

@@ -124,7 +124,7 @@ Reading = tuple[float, list[float]]
 
 
 def readings(rows: Sequence[Sequence[Any]], name: str, skip: int, label: str = "") -> list[Reading]:
-    """The numbers in each line of kind ``name``, after the first ``skip`` words."""
+    """The numbers in each line that was read from the file ``name``, after ``skip`` words."""
     samples = []
     for at, kind, line in rows:
         words = str(line).split()

@@ -38,9 +38,9 @@ Reason = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """``state`` is GOOD, WARNING, CRITICAL or "" if nothing judges the measurement. ``answer`` and
-    ``compared`` are "" if there is no answer and nothing to compare with; ``missing`` says why
-    there is no answer."""
+    """The overview at the top of a report. ``state`` is GOOD, WARNING, CRITICAL or "" if nothing
+    judges the measurement. ``answer`` and ``compared`` are "" if there is no answer and nothing to
+    compare with; ``missing`` says why there is no answer."""
 
     state: str
     reason: str

@@ -46,7 +46,7 @@ class ReportSource(Protocol):
     """A module that reports on its own kind of files."""
 
     def takes(self, path: Path) -> bool:
-        """Whether the file is of that kind."""
+        """Whether the module reports on this file."""
 
     def only_file(self, paths: Sequence[Path]) -> Path:
         """The one file to report on. Raises UsageError if there are several and it can't combine

@@ -50,7 +50,7 @@ class Running(Protocol):
         """Pass on an event of the session."""
 
     def stop(self) -> None:
-        """Stop it; its results are kept."""
+        """Stop the experiment; its results are kept."""
 
     def wait(self, seconds: float) -> None:
         """Wait until it has ended."""

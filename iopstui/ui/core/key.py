@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """``names`` are Textual's, joined by commas; ``label`` is how the key is written.
+    """A key of an action. ``names`` are Textual's names of the key, joined by commas; ``label`` is
+    how the key is written.
 
     Without ``names`` and ``label``, the action is only in the palette. If an action has several
     keys, each has an ``argument`` for the action, and a ``title`` for the command palette.

@@ -85,10 +85,11 @@ ZOOMED, HEAT_MAP, PERCENTILES = "zoomed", "heat-map", "percentiles"
 
 @dataclass(frozen=True, slots=True)
 class SavedLayout:
-    """``panel`` is the panel that a small screen shows ("": the default). ``own`` are settings that
-    only one kind of dashboard has, such as "zoomed" (the panel fills a large screen, too).
-    ``seconds`` are those of a chart's column. Its text lists the settings that differ from the
-    default, e.g. "latency zoomed heat-map 10s"."""
+    """A dashboard's layout, as it is saved. ``panel`` is the panel that a small screen shows ("":
+    the default). ``own`` are settings that only one kind of dashboard has, such as "zoomed" (the
+    panel fills a large screen, too). ``seconds`` is the time that a column of a chart covers. The
+    text of a layout lists the settings that differ from the default, e.g. "latency zoomed heat-map
+    10s"."""
 
     panel: str = ""
     own: tuple[str, ...] = ()

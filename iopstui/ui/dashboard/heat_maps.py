@@ -248,7 +248,8 @@ class HeatMaps:
         lines: bool,
         cursor: float | None,
     ) -> None:
-        """``notes`` are the notes in the titles of fio's map and the device's map."""
+        """Paint the maps that are shown. ``notes`` are the notes in the titles of fio's map and the
+        device's map."""
 
         def fio() -> int:
             return self.fio.show(state.latencies, state.history, window, notes[0], lines, cursor)

@@ -50,8 +50,8 @@ class MoreCharts:
         mouse_t: float | None = None,
         limits: Sequence[float] = (),
     ) -> None:
-        """``disk`` has the figures for the titles; if the mouse points at another second, the
-        titles show that. ``limits`` are those of a bought volume, in MiB/s."""
+        """Paint the charts. ``disk`` has the figures for the titles; if the mouse points at another
+        second, the titles show that. ``limits`` are those of a bought volume, in MiB/s."""
         newest, note = ([""], ["", ""]), list[Piece]()
         if disk is not None:
             newest = ([f.number(disk.aqu_sz)], [f.mib(disk.w_bytes_s), f.mib(disk.r_bytes_s)])

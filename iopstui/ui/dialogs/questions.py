@@ -319,9 +319,9 @@ MAX_LISTED = 12
 
 
 class OptionPrompt(Prompt):
-    """``history`` are the options typed earlier, the newest last. ``names`` returns every option
-    with its description, ``check`` raises UsageError. These two may take a while, because they run
-    fio."""
+    """Asks for an option of fio. ``history`` are the options typed earlier, newest last. ``names``
+    returns every option with its description, ``check`` raises UsageError. These two may take a
+    while, because they run fio."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("tab", "complete", priority=True),

@@ -96,7 +96,7 @@ class Lines:
 
 
 def _equal_cells(row: Row, before: Row) -> int:
-    """The width of the pieces at the start that are equal, and need not be sent again."""
+    """The width of the equal pieces at the start, which need not be sent again."""
     equal = 0
     # comparing whole pieces is fast, because equal styles are usually the same object
     for piece, old in zip(row, before, strict=False):

@@ -23,7 +23,8 @@ BUSY = frozenset({EXPERIMENT, LESSON})
 
 
 class JobKeys(Part):
-    """``job`` is the job that the key r runs, ``overrides`` are the changed fio options."""
+    """The keys that run a job. ``job`` is the job that the key r runs, ``overrides`` are the
+    changed fio options."""
 
     def __init__(
         self, port: Port, jobs: Sequence[ShippedJob], job: str | None, overrides: Mapping[str, str]

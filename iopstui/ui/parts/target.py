@@ -208,7 +208,7 @@ class TargetKeys(Part):
         return dashboard is not None and dashboard.has_home and not dashboard.has_something_open
 
     def go_home(self) -> None:
-        """Show the home screen. Whatever runs continues."""
+        """Show the home screen. A running job or experiment continues."""
         if self._backend.on_home is not None:
             self._backend.on_home()
             self.port.leave(EXIT_OK)

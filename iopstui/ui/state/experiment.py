@@ -64,8 +64,9 @@ class _Conclusions:
 
 
 class ExperimentState:
-    """``points`` are the measured runs by index, ``failed`` the failed runs, ``current_point`` is
-    the running one; ``traces`` are the curves of a comparison's runs."""
+    """The progress of an experiment. ``points`` are the measured runs by index, ``failed`` the
+    failed runs, ``current_point`` is the running one; ``traces`` are the curves of a comparison's
+    runs."""
 
     def __init__(self, plan: Plan, t: float) -> None:
         self.plan = plan

@@ -198,7 +198,7 @@ class HistoryEntry:
 
     @property
     def t(self) -> float:
-        """Seconds of the session."""
+        """The time of the frame, in seconds of the session."""
         return self.frame.t
 
 

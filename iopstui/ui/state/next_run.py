@@ -13,7 +13,8 @@ MAX_LATE_REPORTS, STOP_REPORTS = 2, 30
 
 
 class NextRun:
-    """``requested``: a run was requested that has neither started nor failed yet."""
+    """The next run, and the changes for it. ``requested``: it was requested, and has neither
+    started nor failed yet."""
 
     def __init__(self, requested: bool = False, after: int | None = None) -> None:
         self.requested = requested

@@ -191,7 +191,7 @@ class _Arrivals:
 
 
 class _Stream:
-    """The counts of one process and kind."""
+    """The counts of one process's requests of one kind (READ, WRITE, DISCARD, FLUSH)."""
 
     def __init__(self) -> None:
         self.ios = self.sectors = self.sequential = self.fua = self.sync = 0
@@ -322,7 +322,7 @@ class WorkloadCounter:
         """Unpack each distinct value that was counted packed, together with its count."""
         shapes, depths, regions, cgroups = self._packed
         self._packed = (Counter(), Counter(), Counter(), Counter())
-        # the value 0 is of flushes: they have no sector, and their depth means nothing
+        # the value 0 belongs to flushes: they have no sector, and their depth means nothing
         depths.pop(0, None)
         regions.pop(0, None)
         for packed, count in shapes.items():

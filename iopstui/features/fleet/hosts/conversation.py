@@ -35,9 +35,10 @@ DisconnectHandler = Callable[[str], None]
 
 
 class Conversation:
-    """``on_order`` is called with every order that is not handled here, ``on_disconnect`` once with
-    the reason why the connection ended, ``on_poll`` every ``POLL_S`` until then; all in threads of
-    this class. ``send`` sends the answer to a ping."""
+    """An agent's side of the connection: listens for orders and heartbeats. ``on_order`` is called
+    with every order that is not handled here, ``on_disconnect`` once with the reason why the
+    connection ended, ``on_poll`` every ``POLL_S`` until then; all in threads of this class.
+    ``send`` sends the answer to a ping."""
 
     def __init__(
         self,

@@ -227,9 +227,9 @@ class _PendingChange:
 
 
 class HostTunables:
-    """``by_host`` has each host's tunables in the current session, ``applied`` its changes (name
-    and value) in all sessions. ``start_session`` drops the data of the last session. Once tunables
-    were ``requested``, each new session asks the hosts for them."""
+    """The tunables of a fleet's hosts. ``by_host`` has each host's tunables in the current session,
+    ``applied`` its changes (name and value) in all sessions. ``start_session`` drops the data of
+    the last session. Once tunables were ``requested``, each new session asks the hosts for them."""
 
     def __init__(self) -> None:
         self.by_host: dict[str, dict[str, TunableState]] = {}

@@ -118,8 +118,9 @@ class EncodedFrame:
 
     @property
     def second_figures(self) -> tuple[int, int, int, int, int]:
-        """For all directions ``DirectionSum.iops_m``, ``DirectionSum.bw_m`` and p99 (ns; 0: not
-        measured); for the devices the requests and their total time (``KernelSum``)."""
+        """The main figures: ``DirectionSum.iops_m``, ``DirectionSum.bw_m`` and the p99 (ns; 0: not
+        measured) of all directions together; the devices' requests and their total time
+        (``KernelSum``)."""
         first = self.first
         reads, writes, read_wait, write_wait = first[_AT_P99 - 4 : _AT_P99]
         return first[3], first[4], first[_AT_P99], reads + writes, read_wait + write_wait

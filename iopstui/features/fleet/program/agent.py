@@ -343,11 +343,12 @@ plus the time that fio has to write its last document, fio's guard ends fio."""
 
 
 class AgentJob:
-    """``order`` has ``arguments`` of ``iopstui run`` or ``watch``, and ``job``: a shipped job's
-    name, or ``{"name", "text"}`` of a file, which is kept in a private directory until ``stack`` is
-    closed; ``parse`` parses the arguments. Raises UsageError for what the command itself would
-    refuse. ``name`` is the job for the session; ``None`` for a watch. ``tunables`` are earlier
-    changes on this host: a run makes them itself, for a watch the agent does."""
+    """A job that an agent was ordered to run, or a watch. ``order`` has ``arguments`` of the
+    command `iopstui run` or `iopstui watch`, and ``job``: a shipped job's name, or ``{"name",
+    "text"}`` of a file, which is kept in a private directory until ``stack`` is closed; ``parse``
+    parses the arguments. Raises UsageError for what the command itself would refuse. ``name`` is
+    the job for the session; ``None`` for a watch. ``tunables`` are earlier changes on this host: a
+    run makes them itself, in a watch the agent makes them."""
 
     def __init__(self, order: Object, stack: contextlib.ExitStack, parse: ParseArguments) -> None:
         args = [str(arg) for arg in order.get("arguments") or ()]

@@ -64,8 +64,8 @@ from iopstui.safety.signals import StopSignals
 # file descriptors for each host, and for everything else
 FDS_PER_HOST, RESERVED_FDS = 4, 64
 GC_THRESHOLD_PER_HOST = 500
-"""New objects per host before Python looks for garbage. It may be rare, because hosts' seconds
-contain no reference cycles."""
+"""New objects per host before Python looks for garbage. That may be rare, because hosts'
+seconds contain no reference cycles."""
 
 
 def prepare_for_hosts(hosts: int) -> None:

@@ -77,9 +77,9 @@ class Names:
 
 
 class Reading:
-    """``seconds`` can be used only once. ``name`` returns the name to show for a host, ``run`` is
-    the number of the run to which the last lines belong (``None``: unknown); ``broken_lines``
-    counts lines that iopstui did not write."""
+    """A file of JSON lines that is being read. ``seconds`` can be used only once. ``name`` returns
+    the name to show for a host, ``run`` is the number of the run to which the last lines belong
+    (``None``: unknown); ``broken_lines`` counts lines that iopstui did not write."""
 
     def __init__(self, path: Path, redact: bool, keep_bins: bool) -> None:
         self.path = path

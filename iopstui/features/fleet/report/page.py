@@ -404,7 +404,7 @@ def _apart(data: FleetReportData) -> str:
 
 
 def _of_hosts(data: FleetReportData) -> Iterator[Reason]:
-    """States of the report because of hosts whose figures are not complete."""
+    """The states that the report has because of hosts whose figures are not complete."""
     certificate = data.certificate
     hosts = units.counted(certificate.hosts, "host")
     if certificate.failed:

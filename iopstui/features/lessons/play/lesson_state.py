@@ -131,10 +131,10 @@ def missing_text(names: Iterable[str]) -> VisibleParagraph | None:
 
 
 class LessonState:
-    """``target_facts`` are those of facts.py. ``points``, ``documents`` and ``figures`` are those
-    of the runs so far; ``failed`` says why a run has none. ``answers`` are the given answers,
-    ``shown_questions`` the questions that were asked. All of these are by the pages' names.
-    ``skipped`` says why pages were not shown, by their headers."""
+    """What is known so far in a lesson. ``target_facts`` are those of facts.py. ``points``,
+    ``documents`` and ``figures`` are those of the runs so far; ``failed`` says why a run has none.
+    ``answers`` are the given answers, ``shown_questions`` the questions that were asked. The keys
+    of all these are the pages' names. ``skipped`` says why pages were not shown, by page header."""
 
     def __init__(self, lesson: Lesson, facts: TargetFacts) -> None:
         self.lesson = lesson

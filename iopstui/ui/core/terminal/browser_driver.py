@@ -39,7 +39,7 @@ class BrowserDriver(WebDriver):
 
     on_hangup: Callable[[], None] = staticmethod(lambda: None)
     _wake_fd = -1
-    """Written to, to wake the thread that reads packets, so that it ends."""
+    """A write to this descriptor wakes the thread that reads packets, so that it ends."""
 
     # -- output
 
