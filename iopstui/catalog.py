@@ -145,7 +145,8 @@ def load_provider(path: Path) -> tuple[Provider, list[str]]:
 def read_toml(path: Path, is_shipped: bool) -> dict[str, Any]:
     """Read a file into its tables. Raises UsageError if it can't be read."""
     try:
-        # another user's file would decide what a run as root writes, and for how long
+        # do not trust another user's file: it would decide what a run as root writes, and for how
+        # long
         return parse_toml(read_trusted(path, MAX_BYTES, anyones=is_shipped))
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not used: it is not UTF-8.") from None

@@ -6,10 +6,10 @@ provides. command_NAME is a command; extend_NAME adds options to the command of 
 take it over. The others are: ``job_source``, an option of `iopstui run` that makes its job;
 ``session_sink``, options by which others can read what is measured; ``who_page``, a page on who
 uses a disk; ``doctor_check``, a check of the machine; ``recording_directory``, directories that
-are recorded to; ``hour_baseline``, what is usual at this hour; ``screen_part``, keys of the live
-screen; ``completion``, values that Tab completes; ``config_keys``, keys of the configuration;
-``screen_help``, sections of the help; ``json_documents``, schemas; ``report_source``, reports on
-files of its own."""
+iopstui records to continuously; ``hour_baseline``, a disk's usual figures at this hour;
+``screen_part``, keys of the live screen; ``completion``, values that Tab completes;
+``config_keys``, keys of the configuration; ``screen_help``, sections of the help;
+``json_documents``, schemas; ``report_source``, reports on files of its own."""
 
 from __future__ import annotations
 

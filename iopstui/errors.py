@@ -92,7 +92,7 @@ class Interrupted(IopstuiError):
 
 
 def error_for_exit_code(exit_code: int, message: str, hint: str = "") -> IopstuiError:
-    """The error for a run that has failed with this exit code."""
+    """The error for a run that failed with this exit code."""
     kinds: tuple[type[IopstuiError], ...] = (UsageError, Refused, Missing)
     kind = next(
         (error_class for error_class in kinds if error_class.exit_code == exit_code), JobFailed
@@ -117,7 +117,7 @@ def note_incomplete(message: str) -> None:
 
 
 def pop_incomplete_messages() -> list[str]:
-    """What was noted, each once."""
+    """Return the noted messages, each once, and forget them."""
     messages = [*dict.fromkeys(_INCOMPLETE)]
     _INCOMPLETE.clear()
     return messages

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from iopstui.model.experiment.point import LittlesLaw, Point
 
 UNREADABLE = "unreadable"
-"""The rule of an answer that stands for a part of a recording that cannot be read."""
+"""The ``rule`` of the answer that replaces a part of a recording that cannot be read."""
 LAYOUT, RUN = "layout", "run"
 """The phases of a run."""
 
@@ -27,9 +27,9 @@ LAYOUT, RUN = "layout", "run"
 @dataclass(frozen=True, slots=True)
 class StepStarted:
     """A fio run begins. ``command`` is the exact argument list; ``title`` a short description such
-    as "randread 4k QD 32 × 2 jobs". ``phase`` is LAYOUT or RUN. ``options`` are the requested ones
-    that all sections of the job have, without the place and what depends on it. ``overlap_s``: the
-    run replaced another one without a pause, and for this time (s) both did I/O; if it is below 0,
+    as "randread 4k QD 32 × 2 jobs". ``phase`` is LAYOUT or RUN. ``options`` are the requested
+    options that all sections of the job share, without the target's path. ``overlap_s``: the run
+    replaced another one without a pause, and for this time (s) both did I/O; if it is below 0,
     neither did."""
 
     kind: ClassVar[str] = "step_started"
@@ -48,9 +48,8 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunPlanned:
-    """Everything was checked, and files are laid out as soon as that is allowed (``fleet``).
-    ``layout`` has the bytes of the scratch files that will be made, by their scratch directory,
-    which exists by now."""
+    """All checks are done; the job's files will be laid out once the fleet allows it. ``layout``
+    has the bytes of scratch files to be written in each scratch directory, which exists by now."""
 
     kind: ClassVar[str] = "planned"
 
@@ -62,7 +61,7 @@ class RunPlanned:
 @dataclass(frozen=True, slots=True)
 class RunReady:
     """Everything is ready, and fio waits for the order to start (``--hold``, ``fleet``). ``writes``
-    are the paths that the run writes to, without those that were made for it."""
+    are the existing paths that the run writes to, without scratch files made for it."""
 
     kind: ClassVar[str] = "armed"
 
@@ -73,10 +72,11 @@ class RunReady:
 
 @dataclass(frozen=True, slots=True)
 class FioExecuted:
-    """fio was executed after it had been held: at ``wall_ms`` since 1970 by this machine's clock,
-    at ``monotonic_ns`` by CLOCK_MONOTONIC, and ``late_ms`` after the requested instant.
-    ``offset_ms`` is by how much this clock was ahead of the clock of the machine that gave the
-    order, ``error_ms`` how wrong that can be; ``None``: nobody has compared them."""
+    """fio had waited for the order to start and was executed: at ``wall_ms`` (since 1970) by this
+    machine's clock, at ``monotonic_ns`` by CLOCK_MONOTONIC, and ``late_ms`` after the requested
+    instant. ``offset_ms`` is by how much this clock was ahead of the clock of the machine that gave
+    the order, ``error_ms`` is how wrong that can be; both are ``None`` if the clocks were not
+    compared."""
 
     kind: ClassVar[str] = "executed"
 
@@ -162,8 +162,8 @@ class FindingReported:
 @dataclass(frozen=True, slots=True)
 class FindingEnded:
     """A finding no longer holds (model/findings/active_findings.py): its ``rule``, its last
-    ``text``, and the first and last second of the session that it is about. ``why``: later seconds
-    show that it was not true ("": its cause is gone)."""
+    ``text``, and the first and last second of the session that it is about. ``why`` tells how later
+    seconds showed that it was not true; it is "" if the cause is gone."""
 
     kind: ClassVar[str] = "ceased"
 
@@ -177,9 +177,9 @@ class FindingEnded:
 
 @dataclass(frozen=True, slots=True)
 class AnswerGiven:
-    """The one sentence on the target's disk that needs attention first (model/answer/table.py). It
-    comes when the answer changes, and every few seconds while its figures change; on a live screen
-    each second."""
+    """The one sentence about the target's disk that needs attention first (model/answer/table.py).
+    It comes when the answer changes, and every few seconds while its figures change; on a live
+    screen each second."""
 
     kind: ClassVar[str] = "answer"
 
@@ -300,7 +300,7 @@ class PointFailed:
 
     kind: ClassVar[str] = "point_failed"
     outcomes: ClassVar[tuple[Outcome, ...]] = ()
-    """It has no outcomes, because nothing was measured by which an expectation could be judged."""
+    """A failed point has no outcomes, because no figure was measured to check against them."""
 
     t: float
     index: int
@@ -318,8 +318,8 @@ class ExperimentFinished:
     others were tried but failed. ``enough``: it ended before the last point, because it had found
     what it was looking for. ``interrupted``: it was stopped. ``error`` says in one sentence why a
     point failed, or is empty, and ``hint`` how to fix it. ``kept`` is the file from which it can be
-    resumed, "" if there is none. ``said`` has the conclusions of its plan; empty if they are those
-    of any sweep or comparison."""
+    resumed, "" if there is none. ``said`` has the conclusions that the plan itself makes; it is
+    empty for an ordinary sweep or comparison."""
 
     kind: ClassVar[str] = "experiment_finished"
 
@@ -337,10 +337,9 @@ class ExperimentFinished:
 
 @dataclass(frozen=True, slots=True)
 class StepFinished:
-    """A fio run ended. ``summary`` holds fio's own final figures (output/summary.py makes a
-    table of it); ``document`` is the JSON report itself without its histograms (JSON lines leave it
-    out); ``error`` says in one sentence why it failed, or is empty, and
-    ``hint`` how to fix it."""
+    """A fio run ended. ``summary`` has fio's own final figures (output/summary.py prints them as a
+    table); ``document`` is fio's JSON report without its histograms (not in JSON lines); ``error``
+    says in one sentence why it failed, or is empty, and ``hint`` how to fix it."""
 
     kind: ClassVar[str] = "step_finished"
 

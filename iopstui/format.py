@@ -45,13 +45,13 @@ def number(value: float | None) -> str:
 
 
 def or_dash(value: float | None, form: str = "{}") -> str:
-    """A figure in its ``form``, or a dash if it is missing."""
+    """A figure formatted by ``form``, or a dash if it is missing."""
     return MISSING if value is None else form.format(value)
 
 
 def latency(ns: float | None, space: str = " ") -> str:
-    """A time in nanoseconds: "812 ns", "45.3 µs", "1.29 ms", "2.10 s". ``space`` goes before the
-    unit: none in narrow columns."""
+    """A time in nanoseconds: "812 ns", "45.3 µs", "1.29 ms", "2.10 s". ``space`` is put before the
+    unit; it is "" in narrow columns."""
     if ns is None:
         return MISSING
     if abs(ns) < 999.5:
@@ -61,8 +61,8 @@ def latency(ns: float | None, space: str = " ") -> str:
 
 
 def milliseconds(ms: float | None, space: str = " ") -> str:
-    """A mean of times that the kernel counts in whole milliseconds: "<1 ms" if all of them together
-    took less than one."""
+    """A mean of times that the kernel counts in whole milliseconds; "<1 ms" if their sum is 0
+    ms."""
     return f"<1{space}ms" if ms == 0 else latency(None if ms is None else ms * 1e6, space)
 
 
@@ -137,7 +137,7 @@ def utc_datetime(wall_ms: float) -> datetime:
     time."""
     from datetime import datetime, timedelta, timezone
 
-    # fromtimestamp() would leave it to the C library which times are impossible
+    # fromtimestamp() accepts only times that the C library accepts
     return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=wall_ms)
 
 
@@ -145,7 +145,7 @@ def utc(wall_ms: float) -> str | None:
     """Milliseconds since 1970 as "2026-03-01T12:00:00.250Z"; ``None`` if they are not a time."""
     try:
         seconds, ms = divmod(round(wall_ms), 1000)
-    except (OverflowError, ValueError):  # a recording may hold anything
+    except (OverflowError, ValueError):  # a damaged recording may have any number here
         return None
     if not _YEAR_1_S <= seconds < _YEAR_10000_S:
         return None

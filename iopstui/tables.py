@@ -21,9 +21,9 @@ TIME, WHOLE, WORDS, FIGURE = "time", "whole", "words", "figure"
 
 
 def path_reader(path: str, or_none: bool = False) -> Callable[[Any], Any]:
-    """The function that reads an attribute of a row, or the key of a mapping. Slashes lead into the
-    object that was found; if that is ``None``, so is the result. A row without the attribute is an
-    error, unless ``or_none`` allows it."""
+    """The function that reads an attribute of a row, or the key of a mapping. A path with slashes
+    leads into nested objects; if one of them is ``None``, so is the result. A row without the
+    attribute is an error, unless ``or_none`` allows it."""
     names = path.split("/")
 
     def walk(row: Any) -> Any:
@@ -41,7 +41,8 @@ def path_reader(path: str, or_none: bool = False) -> Callable[[Any], Any]:
     attributes = attrgetter(".".join(names))
 
     def read(row: Any) -> Any:
-        # the usual case, which is three times as fast; else a part is a mapping, or None
+        # usually this works, and it is three times as fast; it fails if a part is a mapping or
+        # ``None``
         try:
             return attributes(row)
         except AttributeError:
@@ -52,14 +53,15 @@ def path_reader(path: str, or_none: bool = False) -> Callable[[Any], Any]:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """``id`` is the attribute or key of a row that is shown ("point/iops"), unless ``read`` gets
-    the value; a value inside a part that is ``None`` is ``None``. ``form`` makes its text for
-    people, ``width`` is the least width in characters; ``left``: it has words, which are aligned to
-    the left. On the screen it has a ``style``, or the one that ``style_of`` returns for a row, and
-    a narrow table leaves out the highest ``rank`` first (0: never). A list can be sorted by it if
-    ``sorts`` is ``UP`` (names from A on) or ``DOWN`` (the largest first), by its value or by what
-    ``key`` returns for a row. In a flat file its name is the ``id``, and it has a ``type``;
-    ``unit``, ``source`` and ``meaning`` are those of a field (model/metrics/fields.py)."""
+    """A column of a table. ``id`` is the path of the attribute or key of a row that is shown
+    ("point/iops"), unless ``read`` gets the value; if a part of the path is ``None``, so is the
+    value. ``form`` makes the value's text for people, ``width`` is the least width in characters;
+    ``left``: the column has words and is aligned to the left. On the screen it has a ``style``, or
+    the one that ``style_of`` returns for a row, and a narrow table leaves out the highest ``rank``
+    first (0: never). A list can be sorted by it if ``sorts`` is ``UP`` (names from A on) or
+    ``DOWN`` (the largest first), by its value or by what ``key`` returns for a row. In a flat file
+    its name is the ``id``, and it has a ``type``; ``unit``, ``source`` and ``meaning`` are those of
+    a field (model/metrics/fields.py)."""
 
     id: str
     title: str = ""
@@ -87,12 +89,12 @@ class Column:
         return self.form(self.get(row))
 
     def place(self, row: Any) -> Any:
-        """What a list is sorted by."""
+        """The value by which a list is sorted."""
         return (self.key or self.get)(row)
 
     @property
     def cells(self) -> int:
-        """How many columns of the screen it takes, including the blank before it."""
+        """The column's width on the screen, including the blank before it."""
         return max(self.width, len(self.title)) + 1
 
 
@@ -117,7 +119,7 @@ class Table:
 
 
 def sortable(columns: Iterable[Column]) -> tuple[str, ...]:
-    """The titles by which a list can be sorted."""
+    """The titles of the columns by which a list can be sorted."""
     return tuple(column.title for column in columns if column.sorts)
 
 
@@ -139,7 +141,7 @@ def titles(columns: Iterable[Column]) -> tuple[str, ...]:
 
 
 def texts(columns: Iterable[Column], row: Any) -> tuple[str, ...]:
-    """The cells of a row."""
+    """The texts of a row's cells."""
     return tuple(column.text(row) for column in columns)
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import PurePath
 
-# between a figure and its unit
+# the space between a figure and its unit
 _TIE = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]iB|IOPS|points?|times)(?!\w))")
-# used between an option and its value, which are copied together
+# the space between an option and its value, which are copied together
 _OPTION = re.compile(r"(--[a-z][a-z-]*) (?=[\d/'])")
 NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 # control characters except tabs and line ends, bidirectional marks, line separators, half surrogate
@@ -42,7 +42,7 @@ def printable(text: str | PurePath) -> str:
 
 
 def without_breaks(text: str) -> str:
-    """``text`` with ``NO_BREAK_SPACE`` in place of spaces at which no line should end."""
+    """``text`` with ``NO_BREAK_SPACE`` in place of spaces at which a line must not be broken."""
     return _OPTION.sub(rf"\1{NO_BREAK_SPACE}", _TIE.sub(NO_BREAK_SPACE, text))
 
 

@@ -23,17 +23,17 @@ ORJSON_FROM_BYTES = 1 << 18
 MAX_MEMORY = 160 << 20
 """Bytes that the parsed data of one file or line may take."""
 ITEM_BYTES = 160
-"""Bytes that Python needs for a list, an object, or an item of one, with its key and its value."""
+"""Memory that Python needs for a list, an object, or an item of either, with its key and value."""
 _BRACKET = re.compile(r"[\[{]")
 FIRST_CHARS = 1 << 12
 MAX_FAILURES = 100_000
-"""The most brackets in a text at which no JSON begins."""
+"""Limit for the brackets in a text that turn out not to begin valid JSON."""
 MAX_EXPANSION = 4
-"""The bytes of each character in a text that is not only ASCII."""
+"""Bytes that Python may need for each character of a text that is not pure ASCII."""
 
 
 class TooLarge(ValueError):
-    """When parsed, the data would take more memory than it may."""
+    """Parsing the data would take more memory than allowed."""
 
     def __init__(self, limit: int = MAX_MEMORY) -> None:
         super().__init__(f"too large: reading it would take more than {limit >> 20} MiB of memory")
@@ -73,8 +73,9 @@ def parse_json(
 ) -> Any:
     """The value of a JSON text, with strings that are safe to print. Raises ValueError for anything
     but JSON. ``is_large``: the text is long, or one of many, so that it is worthwhile to import
-    orjson (whole numbers beyond 64 bits are floats then). ``exact``: strings stay as they are, for
-    orders, which name files. ``pairs_hook`` makes a value from an object's pairs."""
+    orjson (whole numbers beyond 64 bits are floats then). ``exact``: strings are not changed;
+    needed for a fleet's orders, which name files. ``pairs_hook`` makes a value from an object's
+    pairs."""
     check_memory(data, limit)
     try:
         value = fast_loads(data) if is_large and strict and pairs_hook is None else None
@@ -94,7 +95,7 @@ def json_values(data: bytes, pairs_hook: PairsHook | None = None) -> Iterator[An
     text = data.decode("utf-8", "replace")
     decoder = json.JSONDecoder(strict=False, object_pairs_hook=pairs_hook)
     at = failed_chars = failures = 0
-    # text that looks like JSON but is cut off may be read again from each of its brackets
+    # text that looks like JSON but is cut off may be parsed again from each bracket in it
     while failed_chars <= 4 * len(text) and failures < MAX_FAILURES:
         match = _BRACKET.search(text, at)
         if match is None:
@@ -107,7 +108,7 @@ def json_values(data: bytes, pairs_hook: PairsHook | None = None) -> Iterator[An
             value, at = decoder.raw_decode(text, start)
         except json.JSONDecodeError as error:
             at = match.end()
-            # the error has counted all lines before it
+            # making the error took time, too: it counts all lines before its position
             failed_chars += error.pos - start + len(text) // 64
             failures += 1
         except (ValueError, RecursionError):
@@ -126,7 +127,7 @@ def _fails_soon(decoder: json.JSONDecoder, begin: str) -> bool:
 
 
 def is_plain(data: bytes) -> bool:
-    """Whether the strings of a strict JSON text are safe, found only from its bytes."""
+    """Whether the strings of a strict JSON text are safe, judged only by its bytes."""
     return data.isascii() and b"\\" not in data and b"\x7f" not in data
 
 
@@ -142,7 +143,7 @@ def safe_value(value: Any) -> Any:
 
 
 def inflate(stream: Any, payload: bytes, limit: int = MAX_MEMORY) -> bytes:
-    """What zlib's ``stream`` makes of ``payload``. Raises ``TooLarge`` beyond ``limit`` bytes."""
+    """Decompress ``payload`` with zlib's ``stream``. Raises ``TooLarge`` beyond ``limit`` bytes."""
     data: bytes = stream.decompress(payload, limit)
     if stream.unconsumed_tail:
         raise TooLarge(limit)
@@ -151,7 +152,8 @@ def inflate(stream: Any, payload: bytes, limit: int = MAX_MEMORY) -> bytes:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Raises UsageError if ``path`` cannot be opened or, later, read further."""
+    """A context in which ``path`` is opened and read: an OSError becomes a UsageError that names
+    it."""
     try:
         yield
     except FileNotFoundError as error:
@@ -163,8 +165,8 @@ def reading(path: Path) -> Iterator[None]:
 
 def fast_loads(text: bytes) -> Any:
     """The value of ``text`` in a third of the time; ``None`` if Python's own parser must read it,
-    because there is no orjson, or because that refuses the text (which may still be right, as with
-    NaN). Whole numbers beyond 64 bits are floats."""
+    because orjson is missing or refuses the text (which may still be valid for Python, as NaN is).
+    Whole numbers beyond 64 bits are floats."""
     loads = _orjson()
     if loads is None:
         return None

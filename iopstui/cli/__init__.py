@@ -14,12 +14,11 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command (``program.main``). Returns the exit code. Without ``argv`` the process is
-    ours: a signal that comes while the program is being loaded ends it like one that comes
-    later."""
+    """Run one command (``program.main``). Returns the exit code. Without ``argv`` the whole process
+    is iopstui's: a signal while modules are being loaded ends it in the same way as a later one."""
     if argv is None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-            # signals that the parent process had us ignore stay ignored
+            # a signal that the parent process had set to be ignored stays ignored
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, _end)
         if lacking := ensure_descriptors():
@@ -31,6 +30,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    # nothing has started yet that would need undoing
+    # end at once: nothing has been started that would have to be undone
     os.write(2, b"iopstui: interrupted.\n")
     os._exit(EXIT_INTERRUPTED)

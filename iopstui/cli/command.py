@@ -18,36 +18,36 @@ class Command(NamedTuple):
     run: Callable[[argparse.Namespace], int]
     epilog: str = ""
     without_directory: bool = False
-    """It works without a current directory."""
+    """Whether the command works without a current directory."""
     needs_proc: bool = False
-    """It reads from this machine's kernel, and needs /proc."""
+    """Whether the command reads from this machine's kernel, and needs /proc."""
     hidden: bool = False
-    """No user starts it: the list of commands leaves it out."""
+    """Whether the command is left out of the list of commands, because users do not start it."""
     minor: bool = False
-    """The list of commands names it in its last line, together with others."""
+    """Whether the list of commands only names the command, in its last line."""
 
 
 class CommandLine(NamedTuple):
-    """The whole command line, for commands that parse or complete another one. Each command finds
-    it in its arguments, as "line"."""
+    """The whole command line, for commands that parse or complete another command line. It is in
+    the arguments of each command, as "line"."""
 
     parse: Callable[[Sequence[str]], argparse.Namespace]
-    """Parse a command line that begins with a command. Raises SystemExit as argparse does."""
+    """Parses a command line that begins with a command. Raises SystemExit as argparse does."""
     parsers: Callable[[str], dict[str, argparse.ArgumentParser]]
-    """The commands' parsers by name; only one of them if a command is named."""
+    """Returns the commands' parsers by name; only one parser if a command is named."""
     commands: Callable[[], list[Command]]
-    """In the order of the help."""
+    """Returns all commands in the order of the help."""
 
 
-# A candidate that shell completion offers for the next word.
+# Candidates that shell completion offers for the next word.
 
 
 FILES = ":files"
-"""In place of a candidate: the shell's own completion of file names."""
+"""A candidate that stands for the shell's own completion of file names."""
 
 
 class Candidate(NamedTuple):
-    """A word, and what it means."""
+    """A word and its meaning."""
 
     word: str
     meaning: str = ""

@@ -1,8 +1,7 @@
 """Complete a command line for the shell scripts in iopstui/data/completion.
 
 A shell passes the words so far and gets candidates back. So it offers exactly what this version
-accepts: commands and options come from their parsers, values from where the program itself has
-them."""
+accepts: commands and options come from the parsers, values from the program's own lists."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ def _complete_argument(
 
 
 def _option_candidates(parser: argparse.ArgumentParser, before: Sequence[str]) -> list[Candidate]:
-    """The options that are not on the line yet, or may be repeated."""
+    """The options that are not on the line yet, and those that may be repeated."""
     candidates = []
     for action in parser._actions:
         long = [name for name in action.option_strings if name.startswith("--")]
@@ -86,7 +85,7 @@ def _value_candidates(
         return _matching(current, [Candidate(str(choice)) for choice in action.choices])
     metavar = str(action.metavar)
     name = action.option_strings[-1] if action.option_strings else metavar
-    # the parser's program name ends in its command
+    # ``prog`` is "iopstui COMMAND"
     command = parser.prog.rpartition(" ")[2]
     source = VALUES.get(f"{command} {name}") or VALUES.get(name) or VALUES.get(metavar)
     if source is None:
@@ -95,7 +94,7 @@ def _value_candidates(
 
 
 def _matching(current: str, candidates: Iterable[Candidate]) -> list[Candidate]:
-    # bash leaves the opening quote of a word that is not closed
+    # bash passes an unclosed word with its opening quote
     prefix = current.lstrip("'\"")
     return [
         candidate
@@ -118,7 +117,7 @@ def devices() -> Iterator[Candidate]:
 
 
 def jobs() -> Iterator[Candidate]:
-    """The shipped ones."""
+    """The shipped jobs."""
     from iopstui.fio.library import shipped_jobs
 
     for job in shipped_jobs():
@@ -176,12 +175,12 @@ def fio_options() -> Iterator[Candidate]:
 
 
 def files() -> Iterator[Candidate]:
-    """Whatever the shell finds."""
+    """Let the shell complete file names."""
     yield Candidate(FILES)
 
 
 def demo() -> Iterator[Candidate]:
-    """The recording that comes along."""
+    """The demo recording, which comes with iopstui."""
     yield Candidate("demo", "comes with iopstui")
 
 
@@ -213,6 +212,5 @@ VALUES: Mapping[str, CandidateSource] = {
     **{name: source for module in feature_modules("completion")
        for name, source in module.VALUES.items()},
 }  # fmt: skip
-"""The values by the command and the option or place, or by the option, or else by the name that the
-help has for its value. If values are not listed here and the option has no ``choices``, nothing is
-completed."""
+"""Functions that return the values, by "COMMAND OPTION", by the option or argument, or by the
+value's name in the help. An option that is not here and has no ``choices`` is not completed."""

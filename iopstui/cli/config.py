@@ -28,8 +28,8 @@ NOT_CONFIGURABLE = {
 @dataclass(frozen=True, slots=True)
 class Key:
     """One key: the ``kind`` of its values, the option's own ``check`` (which raises
-    ArgumentTypeError), the ``commands`` that have the option, and the ``default`` if there is no
-    file, as it is shown."""
+    ArgumentTypeError), the ``commands`` that have the option, and the ``default`` without a file,
+    as text."""
 
     kind: type
     check: Callable[[str], object]
@@ -68,7 +68,7 @@ def _job(text: str) -> str:
     from iopstui.errors import UsageError
     from iopstui.fio.library import find_shipped
 
-    if os.path.isabs(text):  # whether it exists is checked by the run
+    if os.path.isabs(text):  # the run checks whether the file exists
         return text
     try:
         return find_shipped(text).name
@@ -118,15 +118,15 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings in effect. ``problems`` has pairs (line, sentence), with line 0 for the file as
-    a whole."""
+    """The settings in effect. ``problems`` are pairs (line, sentence); line 0 means the file as a
+    whole."""
 
     path: Path | None = None
     settings: Mapping[str, Setting] = field(default_factory=dict)
     problems: tuple[tuple[int, str], ...] = ()
 
     def problem_texts(self) -> list[str]:
-        """The mistakes, each with its location."""
+        """The mistakes in the file, each with its location."""
         return [f"{self.path}, line {line}: {problem}" if line else f"{self.path}: {problem}"
                 for line, problem in self.problems]  # fmt: skip
 
@@ -138,12 +138,12 @@ class Config:
 
     def set_defaults(self, parser: argparse.ArgumentParser, command: str) -> None:
         """Make the file's values the defaults of the command's options. If the file has a job,
-        --job is optional; on the screen it is the job that r starts, and does not start by
-        itself."""
+        --job is optional. On the screen that job does not start by itself: the key r starts it."""
         for name, setting in self.settings.items():
             if command not in KEYS[name].commands:
                 continue
-            # if --job begins a run at once, or is added to others, a default would do that, too
+            # kept apart from --job, which would start a run at once (live) or be one of several
+            # (sweep)
             is_first_job = name == "job" and command in ("live", "sweep")
             dest = name.replace("-", "_")
             parser.set_defaults(**{"first_job" if is_first_job else dest: setting.value})
@@ -156,9 +156,10 @@ class Config:
 
 
 def config_path() -> Path | None:
-    """$XDG_CONFIG_HOME/iopstui/config.toml, or below ~/.config; None if this user has no home."""
+    """$XDG_CONFIG_HOME/iopstui/config.toml, or below ~/.config; ``None`` if this user has no
+    home."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
-    # the XDG base directory specification says to ignore a relative path
+    # ignore a relative path, as the XDG base directory specification says
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".config")
     return Path(base) / "iopstui" / "config.toml" if os.path.isabs(base) else None
@@ -182,15 +183,15 @@ def read_config() -> Config:
 
 
 def _read_text(path: Path) -> str:
-    """The file's text. Raises OSError, also for a file that must not be trusted."""
+    """The file's text. Raises OSError if it can't be read or must not be trusted."""
     from iopstui.linux.process.private import read_trusted
 
     return read_trusted(path, MAX_BYTES)
 
 
 def remember(name: str, value: str | bool) -> None:
-    """Set a key in this user's file, which is created if there is none; all other lines stay.
-    Raises OSError, also if root would write a file that others can change."""
+    """Set a key in this user's file, which is created if it is missing; all other lines stay.
+    Raises OSError if it can't be written, or if root would write a file that others can change."""
     path = config_path()
     if path is None:
         raise FileNotFoundError(errno.ENOENT, "this user has no home directory")
@@ -209,7 +210,7 @@ def remember(name: str, value: str | bool) -> None:
     at = next(
         (number for number, line in enumerate(lines) if line not in other_lines), len(other_lines)
     )
-    # after the heading of a table nothing is read
+    # keys below a table's heading are ignored, so insert the line above it
     table = next(
         (n for n, line in enumerate(other_lines) if line.lstrip().startswith("[")), len(other_lines)
     )
@@ -247,7 +248,8 @@ def _value_text(value: Value | None) -> str:
 
 
 def _check_entry(entry: Entry, before: Mapping[str, Setting]) -> object:
-    """The value as the command-line option has it. Raises ValueError with the reason in words."""
+    """The value, as the command-line option would have it. Raises ValueError with the reason in
+    words."""
     forbidden = NOT_CONFIGURABLE.get(entry.key.replace("_", "-").lower())
     if forbidden is not None:
         raise ValueError(
@@ -283,7 +285,7 @@ def _has_type(value: Value, kind: type) -> bool:
 
 
 # Parse TOML line by line: a parser of whole documents stops at the first mistake. Here a wrong line
-# is reported, and the others count.
+# is reported, and all others are used.
 
 
 Value = str | int | float | bool

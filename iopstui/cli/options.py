@@ -1,4 +1,4 @@
-"""Options shared by several commands, the purchased volume among them, and their values."""
+"""Options that several commands share, including the bought volume, and their values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MB = {"mb/s": 1e6, "mib/s": float(1 << 20), "gb/s": 1e9, "gib/s": float(1 << 30
 
 
 def gibibytes(text: str) -> float:
-    """The size of a volume."""
+    """The size of a volume in GiB."""
     from iopstui.model.sizes import size_bytes
 
     size = size_bytes(text)
@@ -35,7 +35,7 @@ def gibibytes(text: str) -> float:
 
 
 def iops(text: str) -> float:
-    """A number of IOPS, also 16k."""
+    """A number of IOPS; also with a suffix, as in "16k"."""
     cleaned = text.strip().lower().replace(",", "")
     factor = {"k": 1e3, "m": 1e6}.get(cleaned[-1:], 1.0)
     number = cleaned if factor == 1.0 else cleaned[:-1]
@@ -49,7 +49,7 @@ def iops(text: str) -> float:
 
 
 def bytes_per_second(text: str) -> float:
-    """A throughput; without a unit in MB/s."""
+    """A throughput; without a unit it is in MB/s."""
     cleaned = text.strip().lower().replace(" ", "")
     unit = next((unit for unit in _MB if cleaned.endswith(unit)), "")
     try:
@@ -62,7 +62,8 @@ def bytes_per_second(text: str) -> float:
 
 
 def add_volume_details(command: argparse.ArgumentParser, default_size: str = "") -> None:
-    """Add what was bought. ``read_promised_figures`` reads it. ``default_size``: its text."""
+    """Add the options for the bought size and performance. ``read_promised_figures`` reads them.
+    ``default_size`` is added to the help of --size."""
     command.add_argument("--size", type=gibibytes, metavar="SIZE",
                          help=f"size of the volume, e.g. 500g{default_size}")  # fmt: skip
     command.add_argument("--iops", type=iops, metavar="N",
@@ -82,20 +83,20 @@ def add_volume(
     help_text: str = "the volume that was bought, e.g. aws/gp2,size=500g (options: size, iops, "
     "throughput, instance, cached): its limits and burst credits are shown, and findings name them",
 ) -> None:
-    """Add the option for the bought volume whose limits are compared. ``read_volume_option`` reads
-    it."""
+    """Add the option for the bought volume, whose limits are compared with the measurement.
+    ``read_volume_option`` reads it."""
     command.add_argument("--volume", metavar="NAME[,OPTION=VALUE]", help=help_text)
 
 
 def read_volume_option(arguments: argparse.Namespace) -> PromisedFigures | None:
-    """The figures of --volume, if it was given. Raises UsageError."""
+    """The figures of --volume, or ``None``. Raises UsageError."""
     text = getattr(arguments, "volume", None)
     return None if text is None else parse_volume(text)
 
 
 def parse_volume(text: str, option: str = "--volume") -> PromisedFigures:
-    """The figures of a volume that is given in one word, as with ``option``:
-    "aws/gp3,size=500g,iops=6000". Raises UsageError."""
+    """The figures of a volume given as one word, such as "aws/gp3,size=500g,iops=6000"; ``option``
+    is the option's name, for messages. Raises UsageError."""
     from iopstui.catalog import read_catalog
 
     name, values = _name_and_options(text, option)
@@ -107,13 +108,13 @@ def parse_volume(text: str, option: str = "--volume") -> PromisedFigures:
     try:
         return read_promised_figures(argparse.Namespace(**values), catalog, volume)
     except UsageError as error:
-        # the error's hint would name options of other commands
+        # replace the hint, which would name options of other commands
         raise UsageError(str(error), f"Correct the options of {option}: size=, iops=, "
                          "throughput=, instance=, cached") from error  # fmt: skip
 
 
 def apply_volume_options(arguments: argparse.Namespace, text: str, option: str) -> str:
-    """The class that ``text`` ("aws/gp3,size=500g") names; the options in it count like those of
+    """Parse ``text`` ("aws/gp3,size=500g"): return the class and store the options like those of
     ``add_volume_details``. Raises UsageError for an option that is given both ways."""
     name, values = _name_and_options(text, option)
     for key, value in values.items():
@@ -155,7 +156,7 @@ def read_promised_figures(
     arguments: argparse.Namespace, catalog: Catalog, volume: VolumeClass,
     size_gib: float | None = None,
 ) -> PromisedFigures:  # fmt: skip
-    """The promised figures. ``size_gib`` is used if there is no --size. Raises UsageError."""
+    """The promised figures. ``size_gib`` is used without --size. Raises UsageError."""
     from iopstui.model.volumes.promised import promised_figures
 
     instance = catalog.instance(arguments.instance) if arguments.instance else None
@@ -194,7 +195,7 @@ def _add_write_options(command: argparse.ArgumentParser) -> None:
 
 
 def _add_own_cpu_options(command: argparse.ArgumentParser) -> None:
-    """Options of where iopstui itself runs."""
+    """Add the options that set the CPUs and the priority of iopstui itself."""
     command.add_argument("--cpu", type=values.cpus, metavar="LIST",
                          help="run iopstui itself (not fio) on these CPUs, e.g. 7 or 0-1; "
                               "\"all\": anywhere (default: away from the job's and the device's "
@@ -237,7 +238,7 @@ def add_run_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_precondition(command: argparse.ArgumentParser) -> None:
-    """Add the option for what is done to an SSD before it is measured. ``run_request`` reads it."""
+    """Add the option to write an SSD before measuring it. ``run_request`` reads it."""
     command.add_argument("--precondition", action="store_true",
                          help="first write the whole device (or --size of it) twice with the "
                               "job precondition; counts toward --write-budget")  # fmt: skip
@@ -249,8 +250,7 @@ def add_interval(command: argparse.ArgumentParser) -> None:
 
 
 def add_exports(command: argparse.ArgumentParser) -> None:
-    """Add the options for what others can read during a measurement. ``exporting_sessions`` reads
-    them."""
+    """Add the options to export figures during a measurement. ``exporting_sessions`` reads them."""
     for sink in feature_modules("session_sink"):
         sink.add_arguments(command)
 
@@ -263,11 +263,11 @@ def add_format(
 
 
 class _ExplicitOption(argparse.Action):
-    """Notes that an option was written on the command line, and is not only a default."""
+    """Stores an option's value and notes that it was given on the command line."""
 
     def __call__(self, parser: object, namespace: argparse.Namespace, value: object,
                  option: object = None) -> None:  # fmt: skip
-        """Keep it, and that it was named."""
+        """Store the value, and note that the option was given."""
         setattr(namespace, self.dest, value)
         setattr(namespace, f"{self.dest}_named", True)
 
@@ -281,7 +281,8 @@ def add_theme(command: argparse.ArgumentParser) -> None:
 
 
 def refuse_theme(arguments: argparse.Namespace) -> None:
-    """Raises UsageError for a theme if --format or --plain means that there is no screen."""
+    """Raise UsageError if --theme is given together with --format or --plain, which use no
+    screen."""
     if not getattr(arguments, "theme_named", False):
         return
     instead = "--format" if getattr(arguments, "format", None) is not None else "--plain"
@@ -295,7 +296,7 @@ def refuse_theme(arguments: argparse.Namespace) -> None:
 def add_plain(
     command: argparse.ArgumentParser, beside: argparse._ActionsContainer | None = None
 ) -> None:
-    """Add the mode for screen readers; ``beside`` is a group of options that exclude it."""
+    """Add the option for screen readers. ``beside`` is a group of options that exclude it."""
     group = command if beside is None else beside
     group.add_argument("--plain", action="store_true",
                        help="for screen readers: no screen, one line for each change")  # fmt: skip
@@ -318,7 +319,7 @@ def add_probe(command: argparse.ArgumentParser) -> None:
 
 
 def add_expect(command: argparse.ArgumentParser, baseline: bool = True) -> None:
-    """Add the expectations of a run. ``with_expectations`` reads them."""
+    """Add the options for a run's expectations. ``with_expectations`` reads them."""
     command.add_argument("--expect", action="append", default=[], metavar="FIGURE>=VALUE",
                          help="PASS or FAIL for a figure (`iopstui fields` lists all): iops>=5000, "
                               "read.clat.p99<=2ms, util<=90%%; JOB:iops>=5000 checks one of "
@@ -333,7 +334,7 @@ def add_expect(command: argparse.ArgumentParser, baseline: bool = True) -> None:
 
 
 def add_check_files(command: argparse.ArgumentParser) -> None:
-    """Add the files that CI systems read. ``check_files`` reads them."""
+    """Add the options for files that CI systems read. ``check_files`` reads them."""
     command.add_argument("--junit", type=values.new_file, metavar="FILE",
                          help="write each PASS and FAIL to FILE as JUnit XML; an existing FILE "
                               "is replaced")  # fmt: skip
@@ -373,7 +374,7 @@ def run_request(arguments: argparse.Namespace, job: str | None = None) -> RunReq
     from iopstui.model.fio.jobfile import parse_override
 
     round_s = getattr(arguments, "until_steady", None)
-    # SNIA's test makes at most this many rounds
+    # a run until steady state (SNIA) has at most MAX_ROUNDS rounds
     runtime = {"runtime": str(math.ceil(MAX_ROUNDS * round_s))} if round_s else {}
     return RunRequest(
         targets=tuple(arguments.target),

@@ -17,7 +17,7 @@ FIO_OPTIONS = frozenset({
     "runtime", "rw", "rwmixread", "rwmixwrite", "sync", "thinktime", "time_based", "verify",
     "zonemode",
 })  # fmt: skip
-"""Options of fio that people type by habit; all of fio's options can be given with --set."""
+"""Options of fio that people type by habit. All options of fio can be given with --set."""
 FIO_ALIASES = {"blocksize": "bs", "engine": "ioengine", "readwrite": "rw"}
 NEGATIVE_NUMBER = re.compile(r"-\d+$|-\d*\.\d+$")
 TIME_AGO = re.compile(r"-\d+(\.\d*)?[smhd]?$")
@@ -26,7 +26,7 @@ TARGET_OPTIONS = ("--filename", "--file", "--device", "--dev", "--target")
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Argparse's formatter without ``shutil``, which argparse would import as soon as an option is
+    """Argparse's formatter, but without ``shutil``, which argparse imports as soon as an option is
     added."""
 
     def __init__(self, prog: str, **options: Any) -> None:
@@ -34,7 +34,7 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, **options)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        """Wrap paragraphs to this width; lines that are aligned with blanks stay as they are."""
+        """Wrap paragraphs to ``width``; lines that are aligned with blanks stay as they are."""
         import textwrap
 
         paragraphs = [""]
@@ -76,21 +76,21 @@ class Parser(argparse.ArgumentParser):
     """Argparse's parser with better error messages."""
 
     args: Sequence[str] = ()
-    """The command line that was parsed last."""
+    """The arguments that were parsed last."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        # Python 3.14 takes -1m for a number, too, and so for an option's value
+        # Python 3.14 reads -1m as a negative number, and so as the value of an option
         self._negative_number_matcher = NEGATIVE_NUMBER
 
     def allow_times_ago(self) -> None:
-        """Take -2h for the value of an option."""
+        """Accept -2h as the value of an option."""
         self._negative_number_matcher = TIME_AGO
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Keep the arguments for error messages."""
+        """Parse as argparse does, and keep the arguments for error messages."""
         self.args = [] if args is None else list(args)
         return super().parse_known_args(args, namespace)
 
@@ -98,7 +98,7 @@ class Parser(argparse.ArgumentParser):
         """Print the error and exit with code 2."""
         unknown = self.unknown_option()
         if unknown and "required" in message:
-            # the same mistake: -j for --job
+            # the unknown option may be the reason: -j in place of --job
             self.report_unknown_option(unknown)
         reason = message.removeprefix("argument ")
         if reason.endswith(": expected one argument"):
@@ -106,8 +106,8 @@ class Parser(argparse.ArgumentParser):
         self._exit_with_usage(_missing_text(reason), _example_for(message))
 
     def _report_missing_value(self, names: Sequence[str]) -> NoReturn:
-        """Report that the option with these names is followed by nothing, or by what looks like an
-        option."""
+        """Report that the option with these ``names`` is followed by nothing, or by what looks like
+        another option."""
         action = self._option_string_actions[names[0]]
         indices = (index for index, arg in enumerate(self.args) if arg in names)
         last = self.args[next(indices, len(self.args)) :][:2]
@@ -120,8 +120,8 @@ class Parser(argparse.ArgumentParser):
                               f"if it is meant as the value: {option}={value}")  # fmt: skip
 
     def report_unknown_option(self, args: Sequence[str], commands: Sequence[str] = ()) -> NoReturn:
-        """Exit because of ``args``: an unknown option and its value. Other ``commands`` may have
-        the option."""
+        """Report ``args``, an unknown option and its value, and exit. ``commands`` are others that
+        have it."""
         option = args[0].split("=")[0]
         advice = self.suggestion(args)
         if commands and (not advice or advice.startswith(GUESS)):
@@ -129,11 +129,11 @@ class Parser(argparse.ArgumentParser):
         self._exit_with_usage(f"there is no option {option}", advice)
 
     def report_surplus(self, args: Sequence[str]) -> NoReturn:
-        """Exit because of ``args``, which are more arguments than the command takes."""
+        """Report ``args``, more arguments than the command takes, and exit."""
         self._exit_with_usage(f"unexpected argument {' '.join(args)!r}", "")
 
     def report_unknown_command(self, name: str, names: Sequence[str]) -> NoReturn:
-        """Exit because of an unknown command ``name``."""
+        """Report the unknown command ``name``, and exit."""
         import os
 
         if "/" in name or os.path.exists(name):
@@ -147,7 +147,7 @@ class Parser(argparse.ArgumentParser):
         self._exit_with_usage(f"there is no command {name!r}", advice)
 
     def report_option_before_command(self, option: str, commands: Sequence[str]) -> NoReturn:
-        """Exit because of ``option`` before a command: only these ``commands`` have it."""
+        """Report that ``option`` must follow a command, one of ``commands``, and exit."""
         advice = "no command has it, either"
         if commands:
             more = f" (or {_first_three(commands[1:])})" if commands[1:] else ""
@@ -173,7 +173,7 @@ class Parser(argparse.ArgumentParser):
 
     def _is_known(self, arg: str) -> bool:
         name = arg.split("=")[0]
-        if arg[1] != "-":  # -o FILE, and -oFILE
+        if arg[1] != "-":  # the option is -o, in -o FILE or -oFILE
             name = arg[:2]
         return any(option.startswith(name) if name[:2] == "--" else option == name
                    for option in self._option_string_actions)  # fmt: skip

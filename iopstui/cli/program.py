@@ -45,19 +45,19 @@ EXAMPLES = (
 )
 SCREEN, FEWEST_EXAMPLES = 24, 1
 """The lines of a small terminal, of which the prompt takes the last, and how many examples the help
-shows at least: the first ones tell most."""
+shows at least; the first examples are the most useful."""
 VERSION = "--version"
 DEFAULT_COMMAND = "live"
-"""The command where none is named."""
+"""The command if none is given."""
 GC_THRESHOLD = 50_000
-"""How many objects are made before Python looks for garbage: more than a command makes when it
-loads. Python's default of 700 is meant for little memory; looking through objects that stay took a
-fifth of a short command's time."""
+"""How many objects are made before Python looks for garbage: more than are made while a command is
+loaded. With Python's default of 700, looking through objects that stay took a fifth of a short
+command's time."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns the exit code, and raises nothing. Without ``argv`` the process is
-    ours: a signal that would end it interrupts the command."""
+    """Run one command. Returns the exit code, and raises nothing. Without ``argv`` the whole
+    process is iopstui's: a signal that would end it interrupts the command."""
     if argv is not None:
         return _run_with_streams(argv)
     gc.set_threshold(GC_THRESHOLD, 10, 10)
@@ -72,20 +72,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         disable_interrupts()
     _keep_exit_code(code)
-    # the process ends with all its memory
+    # no garbage collection at the exit: all memory is freed with the process
     gc.freeze()
     return code
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    # cleanup on the way out may print messages, too
+    # the cleanup may print messages: do not let them wait for a reader
     streams.drop_stuck()
     interrupt(number, frame)
 
 
 def _keep_exit_code(code: int) -> None:
-    """Keep the result of the command: from now on a signal only hastens the end. What Python's
-    normal exit cleans up (private directories) is cleaned up then, too."""
+    """Make sure that the process ends with ``code``: a signal only hastens the end. It, too, cleans
+    up what Python's normal exit would (private directories)."""
 
     def end(number: int, frame: FrameType | None) -> None:
         atexit._run_exitfuncs()
@@ -93,8 +93,8 @@ def _keep_exit_code(code: int) -> None:
 
     handle_stop_signals(end)
     atexit.register(_before_exit)
-    # if a text was executed (the standard library does that), Python remembers that it was
-    # interrupted, until it executes another text, and would end by SIGINT
+    # Python remembers that a text that it executed (the standard library does that) was
+    # interrupted, and would end by SIGINT; executing another text clears this
     exec("")
 
 
@@ -110,7 +110,7 @@ def _run_with_streams(argv: Sequence[str] | None) -> int:
     code = _report_incomplete_files(_run_reporting_errors(argv, writable))
     _print_leftovers()
     error = streams.finish()
-    # a reader that has closed its end does not change the command's result
+    # a reader that has closed its end is no error
     return (
         code if error is None or isinstance(error, BrokenPipeError) else _report_lost_output(error)
     )
@@ -119,12 +119,13 @@ def _run_with_streams(argv: Sequence[str] | None) -> int:
 def _run_reporting_errors(argv: Sequence[str] | None, writable: bool) -> int:
     try:
         return _main(argv, writable)
-    except SystemExit as system_exit:  # argparse: help, or a wrong command line that it reported
+    # by argparse, for help or a wrong command line, which it has reported
+    except SystemExit as system_exit:
         return system_exit.code if isinstance(system_exit.code, int) else EXIT_OK
     except IopstuiError as error:
         print_error(error)
         return error.exit_code
-    except BrokenPipeError:  # the reader had enough: | head
+    except BrokenPipeError:  # the reader has closed the pipe, like head
         streams.drop()
         return EXIT_OK
     except streams.OutputLost as error:
@@ -132,7 +133,7 @@ def _run_reporting_errors(argv: Sequence[str] | None, writable: bool) -> int:
     except KeyboardInterrupt:
         return _report_interrupt()
     except Exception as error:
-        # before 3.12 Python replaces an error that comes while a class is being created by another
+        # before 3.12 Python wraps an exception that occurs while a class is being created
         if isinstance(error.__cause__, KeyboardInterrupt):
             return _report_interrupt()
         return _report_failure(error)
@@ -145,7 +146,7 @@ def _report_failure(error: Exception) -> int:
             from iopstui.safety.crash import crash_sentence
             from iopstui.text import printable
         except Exception as lack:
-            # Python itself reports a lack of memory with other errors, too, after which nothing can
+            # after running out of memory Python may raise other errors, too, and then nothing can
             # be imported
             limit = exhausted_limit(lack)
             if not limit:
@@ -158,7 +159,7 @@ def _report_failure(error: Exception) -> int:
 
 
 def _print_leftovers() -> None:
-    # only code that has made scratch files has imported it
+    # if it is not imported, no scratch files were made
     scratch = sys.modules.get("iopstui.safety.scratch")
     for line in scratch.leftover_messages() if scratch is not None else ():
         print(f"iopstui: {line}", file=sys.stderr)
@@ -197,7 +198,8 @@ def _main(argv: Sequence[str] | None, writable: bool) -> int:
 
 
 def _require_proc() -> None:
-    """Check that /proc is mounted: mounts, processes and device counters are read from it."""
+    """Check that /proc is mounted, because mounts, processes and device counters are read from
+    it."""
     if not os.path.exists("/proc/self/mountinfo"):
         raise Missing("/proc is not mounted, so iopstui cannot see this machine's devices and "
                       "programs.",
@@ -215,8 +217,7 @@ def _require_current_directory() -> None:
 
 
 def parse_arguments(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
-    """Parse like ``parse_args``, but further TARGETs may also follow options, and the default
-    command is added."""
+    """Parse like ``parse_args``, but allow TARGETs after options, and add the default command."""
     names = command_names()
     if argv and argv[0] not in (*names, "-h", "--help", VERSION):
         if argv[0].startswith("-"):
@@ -225,7 +226,7 @@ def parse_arguments(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
     arguments, rest = top.parse_known_args(argv)
     if rest:
         subparser: Parser = arguments.own_parser
-        # if HOSTS come first, argparse accepts no TARGET after an option, either
+        # argparse accepts no TARGET after an option either, if HOSTS come first
         several = isinstance(getattr(arguments, "target", None), list) and (
             arguments.target or "hosts" in arguments
         )
@@ -264,14 +265,14 @@ def _report_lost_output(error: OSError) -> int:
 
 
 def read_config_for(name: str) -> Config | None:
-    """The configuration file, for a command that has one of its options."""
+    """The configuration file, or ``None`` if the command has none of its options."""
     from iopstui.cli.config import COMMANDS, read_config
 
     return read_config() if name in COMMANDS else None
 
 
 class TopParser(Parser):
-    """The parser for a command line without a command; its help fits on a screen of 24 lines."""
+    """The parser of the whole command line. Its help fits on a screen of 24 lines."""
 
     def format_help(self) -> str:
         """Usage, commands, examples."""
@@ -290,8 +291,8 @@ class TopParser(Parser):
 
 
 def build_parser(name: str = "", config: Config | None = None) -> Parser:
-    """The parser of the whole command line. Load only the command ``name`` (the first word), or
-    none if it asks for the version. The values of ``config`` become the defaults."""
+    """The parser of the whole command line. Load only the command ``name`` (the first word), or no
+    command for --version. The values of ``config`` become the defaults."""
     top = TopParser(prog="iopstui", formatter_class=Formatter)
     top.add_argument(VERSION, action="version", version=f"iopstui {__version__}")
     choices = top.add_subparsers(
@@ -313,7 +314,7 @@ def build_parser(name: str = "", config: Config | None = None) -> Parser:
 
 
 def command_parsers(name: str = "") -> dict[str, argparse.ArgumentParser]:
-    """The parser of each command by its name; only that of ``name`` if it is a command."""
+    """The parser of each command by its name; only one if ``name`` is a command."""
     for action in build_parser(name)._actions:
         if isinstance(action, argparse._SubParsersAction):
             return dict(action.choices)

@@ -22,7 +22,7 @@ def commands(only: str = "") -> list[Command]:
 
 
 def _extended(command: Command) -> Command:
-    """The command, with what features add to it."""
+    """The command, with the options that features add to it."""
     more = extensions(command.name)
     if not more:
         return command
@@ -43,7 +43,7 @@ def _extended(command: Command) -> Command:
 
 
 def command_names() -> list[str]:
-    """Names of all commands, in no order."""
+    """Names of all commands, unordered."""
     return [*_modules()]
 
 

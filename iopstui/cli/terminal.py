@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from iopstui.errors import Interrupted, UsageError
 
 MAX_WIDTH = 1000
-"""The most columns of a line of text, whatever COLUMNS says."""
+"""Limit for the width of lines, whatever COLUMNS says."""
 
 
 def in_browser() -> bool:
@@ -30,7 +30,7 @@ def has_screen() -> bool:
 def require_terminal(
     instead: str = "iopstui run [TARGET] --job JOB --format table|jsonl|csv",
 ) -> None:
-    """Raises UsageError if there is no terminal; ``instead`` is a command that needs none."""
+    """Raise UsageError if there is no terminal; ``instead`` is a command that needs none."""
     if in_browser():
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -46,8 +46,8 @@ def require_terminal(
 
 
 def require_for_screen(arguments: argparse.Namespace) -> None:
-    """Raises Missing if a package that the screen needs is not installed. Choices on the screen are
-    kept in the configuration file."""
+    """Raise Missing if a package that the screen needs is not installed. Also set the screen's
+    preferences from ``arguments``; the screen saves changes in the configuration file."""
     from iopstui.linux.process.programs import SCREEN_PACKAGES, require_packages
 
     require_packages(*SCREEN_PACKAGES)
@@ -63,12 +63,12 @@ def require_for_screen(arguments: argparse.Namespace) -> None:
 
 
 def width() -> int:
-    """The columns of the terminal; 80 if there is none."""
+    """The width of the terminal in columns; 80 if there is none."""
     with contextlib.suppress(ValueError):
         if (columns := int(os.environ.get("COLUMNS", ""))) > 0:
             return min(columns, MAX_WIDTH)
-    # like shutil.get_terminal_size; but this runs at every start, and shutil imports modules for
-    # four kinds of archives
+    # shutil.get_terminal_size does the same, but shutil also imports modules for four kinds of
+    # archives
     with contextlib.suppress(AttributeError, ValueError, OSError):
         return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
     return 80
@@ -85,8 +85,8 @@ def show(text: str) -> None:
 
 @contextlib.contextmanager
 def exit_on_closed_output(expect: Sequence[str]) -> Iterator[None]:
-    """Exit with 0 when the reader closes standard output, unless ``expect``: 0 would mean that the
-    expectation was met."""
+    """Exit with 0 when the reader closes standard output; not with ``expect``, because 0 would mean
+    that the expectations were met."""
     try:
         yield
     except BrokenPipeError as error:
@@ -97,7 +97,7 @@ def exit_on_closed_output(expect: Sequence[str]) -> Iterator[None]:
 
 
 def kill_without_waiting(kill: Callable[[], None]) -> Callable[[], None]:
-    """``kill`` for a second signal: it does not wait for the reader of the output, either."""
+    """Wrap ``kill``, which a second signal calls: it must not wait for a reader of the output."""
 
     def asked() -> None:
         from iopstui.safety.streams import drop_stuck

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from iopstui.model.block.tunable import TunableRequest
 
 EXPERIMENT_FORMATS = ("table", "jsonl", "csv")
-"""Formats of an experiment's data on standard output, the default first."""
+"""Formats of an experiment's data on standard output; the first is the default."""
 MAX_LEAD_TIME_S = 600.0
 FORMATS = (*EXPERIMENT_FORMATS, "influx")
-"""Formats of all other data; "influx" are lines for InfluxDB."""
+"""Formats of all other data; "influx" is InfluxDB's line protocol."""
 THEMES = ("dark", "light", "colourblind", "terminal")
 """The screen's themes (ui/draw/theme.py)."""
 MORE_THEMES = (
@@ -24,7 +24,7 @@ MORE_THEMES = (
     "gruvbox", "monokai", "nord", "rose-pine", "rose-pine-dawn", "rose-pine-moon",
     "solarized-dark", "solarized-light", "textual-dark", "textual-light", "tokyo-night",
 )  # fmt: skip
-"""Textual's own, which the configuration may name as well."""
+"""Themes of Textual, which the configuration may name as well."""
 
 
 def seconds(text: str, low: float, high: float) -> float:
@@ -94,12 +94,12 @@ def sweep_repeats(text: str) -> int:
 
 
 def seed(text: str) -> int:
-    """A number that chance begins with."""
+    """The seed of a random order."""
     return whole_number(text, 0, 999_999_999, "a whole number of at most nine digits")
 
 
 def percentage(text: str) -> float:
-    """A percentage as a share."""
+    """A percentage, as a share (0 to 1)."""
     try:
         value = float(text.strip().removesuffix("%")) / 100
     except ValueError:
@@ -110,7 +110,7 @@ def percentage(text: str) -> float:
 
 
 def precision(text: str) -> float:
-    """A precision, with or without its sign."""
+    """A precision in percent, with or without the sign."""
     return percentage(text.strip().removeprefix("±").removeprefix("+/-").removeprefix("+-"))
 
 
@@ -131,7 +131,7 @@ def target_part(text: str) -> TargetPart:
 
 
 def rotation(text: str) -> int:
-    """A number of places in the list of hosts."""
+    """By how many hosts the list of hosts is rotated."""
     return whole_number(text, 1, 99_999, "a number of hosts, such as 1")
 
 
@@ -172,7 +172,7 @@ def nice_value(text: str) -> int:
 
 
 def cpus(text: str) -> tuple[int, ...]:
-    """CPU numbers; an empty set for "all"."""
+    """CPU numbers; an empty tuple for "all"."""
     from iopstui.linux.kernel_files import parse_cpu_list
 
     numbers = parse_cpu_list(text)
@@ -182,7 +182,7 @@ def cpus(text: str) -> tuple[int, ...]:
 
 
 def port(text: str) -> int:
-    """A port number; 0 for any."""
+    """A port number; 0 means any free port."""
     return whole_number(text, 0, 65535, "a port number from 0 to 65535")
 
 
@@ -205,9 +205,9 @@ def file_or_directory(text: str) -> str:
 
 
 def responsive_path(text: str) -> str:
-    """The name of a file. Raises UsageError if it is on a file system that does not answer, because
-    any access to it would hang."""
-    # a name without a directory is in the current one, or not a file at all ("demo")
+    """The name of a file. Raises UsageError if its file system does not answer, because any access
+    would hang."""
+    # a name without a directory is in the current one, or no file at all ("demo")
     if "/" in text and "\0" not in text:
         from pathlib import Path
 
@@ -219,7 +219,7 @@ def responsive_path(text: str) -> str:
 
 
 def knob(text: str) -> TunableRequest:
-    """A tunable, its new value, and when it is changed."""
+    """A tunable, its new value, and the moment of the change."""
     from iopstui.model.block.tunable import parse_tunable
 
     try:

@@ -23,8 +23,9 @@ from iopstui.session.run_loop import Sink
 @dataclass(frozen=True, slots=True)
 class PreparedExperiment:
     """An experiment that has passed preflight. ``lines`` describe its length, then what it runs,
-    changes and writes, each with a label. ``resume_note`` says what is already measured ("" if
-    nothing), ``loss_note`` why the results will not be kept if it is stopped ("" if they will)."""
+    changes and writes; each begins with a label. ``resume_note`` says what is already measured (""
+    if nothing), ``loss_note`` why the results will not be kept if it is stopped ("" if they
+    will)."""
 
     setup: ExperimentSetup
     progress: ProgressFile | None
@@ -47,8 +48,8 @@ class BackgroundExperiments:
         self._conditions = conditions
 
     def preview(self, plan: Plan) -> PreparedExperiment:
-        """Preflight: what this plan would do. Takes a while, because fio parses every kind of run.
-        Raises UsageError, Refused or Missing."""
+        """Check a plan and describe what it would do. Takes a while, because fio parses the options
+        of every kind of run. Raises UsageError, Refused or Missing."""
         session = self._session
         conditions = replace(self._conditions, bind=session.bind)
         setup = preview_setup(
@@ -71,9 +72,9 @@ class BackgroundExperiments:
     def start(
         self, ready: PreparedExperiment, sink: Sink, t: float, anew: bool = False
     ) -> RunningExperiment:
-        """Run the experiment in its own thread. ``sink`` gets the experiment's events there; hand
-        the session's events to ``RunningExperiment.feed``. ``t`` is the session's time; ``anew``
-        discards the saved results of an interrupted run."""
+        """Run the experiment in its own thread. ``sink`` gets the experiment's events in that
+        thread; pass the session's events to ``RunningExperiment.feed``. ``t`` is the session's
+        time; ``anew`` discards the saved results of an interrupted run."""
         if ready.progress is not None and (anew or ready.progress.changed):
             ready.progress.remove()
         setup = ready.setup.resumed(ready.progress)
@@ -93,7 +94,7 @@ class BackgroundExperiments:
 
 
 class RunningExperiment:
-    """An experiment under way."""
+    """A running experiment."""
 
     def __init__(self, runner: ExperimentRunner, sink: Sink) -> None:
         self._runner = runner
@@ -113,7 +114,7 @@ class RunningExperiment:
             self._runner.loop.feed(event)
 
     def stop(self) -> None:
-        """Let the running fio report its last second, then stop. A second call stops at once."""
+        """Stop after the running fio has reported its last second. A second call stops at once."""
         if self._runner.interrupted:
             self._runner.loop.kill()
         else:
@@ -129,6 +130,6 @@ class RunningExperiment:
             if runner.progress is not None and not runner.interrupted:
                 runner.progress.remove()
         except IopstuiError:
-            return  # reported by ExperimentFinished
-        except Exception as error:  # the last line of defence, as in the session's own thread
+            return  # the event ExperimentFinished has reported it
+        except Exception as error:
             self._sink(Notice(runner.t, "error", f"internal error in the experiment: {error!r}"))

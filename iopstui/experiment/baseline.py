@@ -45,7 +45,7 @@ BASELINE_ADVICE = ("A baseline is a recording (iopstui run --record FILE) or fio
 
 @dataclass
 class _BaselineRun:
-    """A run of the file: its figures in batches, and fio's final ones."""
+    """A run in the baseline's file: its figures in batches, and fio's final ones."""
 
     batches: dict[FieldPath, BatchMeans]
     seconds: float = 0.0
@@ -58,8 +58,8 @@ class _BaselineRun:
             batch.add(frame)
 
     def no_interval_reason(self, path: FieldPath) -> str:
-        """Why a figure of the intervals has no confidence interval; "" if it has one, or if the
-        file only has final figures."""
+        """Why a figure has no confidence interval; "" if it has one, or if the file has only final
+        figures."""
         batches = self.batches.get(path)
         return batches.why if batches is not None and batches.frames > 1 else ""
 
@@ -72,9 +72,9 @@ class _BaselineRun:
 
 
 def with_baseline(expected: Sequence[Expectation], file: str | None) -> tuple[Expectation, ...]:
-    """The expectations, with the baseline's figure in those that are a share of it. UsageError if
-    one has no baseline to compare with, or if there is a baseline and nothing to compare with
-    it."""
+    """The expectations, with the baseline's figure in those that are a share of it. Raises
+    UsageError if one of them has no baseline to compare with, or if no expectation uses the
+    baseline."""
     relative = [expectation for expectation in expected if expectation.part is not None]
     if file is None:
         if relative:
@@ -104,7 +104,7 @@ def with_baseline(expected: Sequence[Expectation], file: str | None) -> tuple[Ex
 
 
 def _check_interval(expectation: Expectation) -> None:
-    """UsageError for a figure that never has a confidence interval."""
+    """Raise UsageError for a figure that never has a confidence interval."""
     if expectation.of_job:
         reason = "fio reports the figures of a single job once, so they have no confidence interval"
         advice = f"Use a figure of all jobs, e.g. iops{expectation.op}95%"
@@ -117,8 +117,8 @@ def _check_interval(expectation: Expectation) -> None:
 
 
 def coarser_hint(name: str) -> str:
-    """ ", or use clat.p99": the end of a hint if ``name`` has no interval; "" if nothing is
-    coarser."""
+    """The end of a hint, such as ", or use clat.p99", if ``name`` has no interval; "" if no coarser
+    figure exists."""
     return f", or use {next_coarser_figure(name)}" if next_coarser_figure(name) else ""
 
 
@@ -156,7 +156,7 @@ def _new_run(paths: Sequence[FieldPath]) -> _BaselineRun:
 
 
 def _read_recording(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
-    """Return the only run of a recording. UsageError if there is none, or more than one."""
+    """Return the only run of a recording. Raises UsageError if there is none, or more than one."""
     runs: dict[int, _BaselineRun] = {}
     with Recording(path) as recording:
         for event in replay_events(recording):
@@ -178,7 +178,8 @@ def _read_recording(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
 
 
 def _read_result(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
-    """fio's final figures; batches only if --status-interval wrote documents in between."""
+    """Read fio's final figures. There are batches only if --status-interval wrote several
+    documents."""
     result = read_result(path)
     failed = [job.name for job in result.last.jobs if job.error]
     if failed:
@@ -191,7 +192,8 @@ def _read_result(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
 
 
 def result_frames(result: FioResult, step: int = 1) -> Iterator[Frame]:
-    """The intervals between the documents of a result; for a single document the whole run."""
+    """The intervals between the documents of a result; for a single document, the whole run as
+    one."""
     builder = FrameBuilder()
     for number, status in enumerate(result.statuses):
         at_ms, is_last = status.timestamp_ms, number == len(result.statuses) - 1
@@ -214,7 +216,8 @@ def _failed(path: Path, why: str) -> UsageError:
 
 
 def _stated_percentiles(summary: dict[str, object]) -> dict[FieldPath, float]:
-    """Percentiles of plain JSON: fio's own, if only one row has the direction."""
+    """The percentiles in plain JSON. fio states them per row, so only directions with a single row
+    have any."""
     rows = summary["rows"]
     assert isinstance(rows, list)
     percentiles: dict[FieldPath, float] = {}
@@ -244,7 +247,8 @@ def job_sections(job: str, overrides: Mapping[str, str]) -> tuple[Section, ...]:
 
 
 def plan_sections(plan: Plan) -> list[tuple[Section, ...]]:
-    """The sections of every kind of run in a plan: each value of each axis at least once."""
+    """The sections of each representative run of a plan: every value of every axis occurs at least
+    once."""
     return [
         job_sections(step.job, {**plan.options, **step.settings_of(OPTION)})
         for step in representative_points(plan)
@@ -258,8 +262,8 @@ def parse_expectations(
     jobs: Sequence[Sequence[Section]],
     varied: Collection[str] = (),
 ) -> tuple[Expectation, ...]:
-    """The --expect of a command. UsageError for one that any of the ``jobs`` can't measure;
-    ``varied`` names the axes in which the jobs differ."""
+    """Parse the --expect options of a command. Raises UsageError for one that any of the ``jobs``
+    can't measure; ``varied`` names the axes in which the jobs differ."""
     expectations = []
     for text in texts:
         expectation = parse_expectation(text, target.tree, tolerance, target.opened)
@@ -275,8 +279,8 @@ def parse_expectations(
 
 
 def unchecked_error(judged: Sequence[ExpectationChecked], hint: str) -> UsageError | None:
-    """The error for the first of a run's expectations that could not be checked, if there is one.
-    ``hint``: how to see which figures there are."""
+    """The error for the first of a run's expectations that could not be checked; ``None`` if there
+    is none. ``hint`` tells how to list the figures of a run."""
     for each in judged:
         option = f"--expect {each.expectation!r} cannot be checked"
         if each.measured is None:

@@ -1,7 +1,7 @@
 """Preflight of an experiment: find wrong values and missing permissions, and count its writes.
 
 fio's own parser checks every value once, so that the last point of a long sweep does not fail
-because of a typing error."""
+because of a typing mistake."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def preview_plan(
     plan: Plan, target: Target, job_target: Target | None, conditions: RunRequest,
     devices: Mapping[str, BlockDevice], fio: Fio, roots: Roots,
 ) -> Preview:  # fmt: skip
-    """Return what a plan would do; writes nothing. Raises UsageError, Refused or Missing if it
+    """Describe what a plan would do; writes nothing. Raises UsageError, Refused or Missing if it
     would fail later."""
     private = private_directory()
     descriptions: dict[str, list[str]] = {}
@@ -98,7 +98,7 @@ def preview_plan(
 
 
 def _title(descriptions: Sequence[str], variants: bool) -> str:
-    """The job's description, or that of its first point if the points of a sweep differ."""
+    """The job's description. If a sweep's points have different ones, that of the first point."""
     is_uniform = variants or len(set(descriptions)) == 1
     return descriptions[0] if is_uniform else f"{descriptions[0]} at the first point"
 
@@ -139,7 +139,7 @@ def _check_logs(job: str, text: str) -> None:
 
 
 def _check_second_run(job: str, prepared: PreparedJob, destroy_data: Sequence[str]) -> None:
-    """Raises Refused if files of a job's first run would make its second run fail."""
+    """Raise Refused if the files that a job's first run creates would make its second run fail."""
     if not prepared.makes_files or jobfile.removes_files(prepared.facts.options):
         return
     allowed = {os.path.realpath(path) for path in destroy_data}
@@ -169,7 +169,7 @@ def _current_knobs(
 def _check_knob(
     name: str, requested: set[str], target: Target, devices: Mapping[str, BlockDevice], roots: Roots
 ) -> str:
-    """The current value of a tunable, which must be equal on all disks under the target."""
+    """The current value of a tunable. It must be the same on all disks under the target."""
     disks = queued_disks(target, devices)
     if not disks:
         subject = ", ".join(target.devices_below) or target.path

@@ -1,7 +1,7 @@
 """Save the results of an interrupted experiment so that it can be resumed.
 
-One JSON object per line: first the experiment's key, then a line for each point, appended and on
-disk when the point is done. A line cut off by a crash is skipped."""
+One JSON object per line: first the experiment's key, then one for each point, which is on disk as
+soon as the point is done. A line cut off by a crash is skipped."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ class ProgressFile:
     ``environment`` (name: value) must be the same as in an earlier run: otherwise nothing is read
     from the file, and ``changed`` names the differences. ``seed`` is the seed of the random order.
     ``points`` were measured by an earlier run of the same experiment, at ``started_at`` (seconds
-    since the epoch); ``judged`` has the figure and the share of each point's expectations. Raises
-    UsageError if the file belongs to another experiment or is not a state file of iopstui."""
+    since the epoch); ``judged`` has, for each expectation of a point, the measured value and the
+    share of the seconds that met it. Raises UsageError if the file belongs to another experiment or
+    is not a state file of iopstui."""
 
     def __init__(
         self,

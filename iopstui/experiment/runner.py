@@ -55,14 +55,14 @@ from iopstui.session.live import LiveSession
 from iopstui.session.run_loop import RunLoop, Sink
 from iopstui.session.tick.outcomes import outcome_text
 
-# for starting and ending fio, and the interval in which settling ends
+# time for starting and ending fio, and for the interval in which settling ends
 OVERHEAD_S = 2.5
 MEASURED_SHARE = 0.9
 
 
 class ExperimentRunner:
     """Drives one plan; ``conditions`` apply to all of its runs. ``points`` are the results so far;
-    results saved in ``progress`` are not measured again. ``t`` is the time of a borrowed
+    results saved in ``progress`` are not measured again. ``t`` is the present time of a borrowed
     session."""
 
     def __init__(
@@ -92,18 +92,18 @@ class ExperimentRunner:
 
     @property
     def t(self) -> float:
-        """The session's time of the newest event."""
+        """The time of the session's newest event."""
         return self.loop.t
 
     @property
     def interrupted(self) -> bool:
-        """Whether somebody has stopped it."""
+        """Whether the user has stopped it."""
         return self.loop.interrupted
 
     def run(self) -> None:
-        """Run all points. Raises the error of the first that can't be run, or of a comparison's
-        first run that fails; the results until then are in ``points``. Afterwards no scratch file
-        is left, and the session is closed or (if borrowed) has its tunables restored."""
+        """Run all points. Raises the error of the first point that can't be run, or of the first
+        failed run of a comparison; earlier results are in ``points``. Afterwards no scratch file is
+        left, and the session is closed or (if borrowed) has its tunables restored."""
         self.loop.start()
         before = self._current_settings() if self.loop.borrowed else ()
         error = IopstuiError("")
@@ -115,7 +115,7 @@ class ExperimentRunner:
             error = failed
             raise
         finally:
-            # the sink may fail: a closed pipe, a full disk
+            # the sink may fail, for example because of a closed pipe
             try:
                 self._end(error)
             finally:
@@ -137,7 +137,8 @@ class ExperimentRunner:
         self.points.end(error.message, error.hint, self.interrupted, progress_path)
 
     def _current_settings(self) -> tuple[tuple[str, str], ...]:
-        """The device's values that the plan changes, in the order to restore them."""
+        """The present values of the tunables that the plan changes, in the order in which to
+        restore them."""
         names = {axis.name for axis in self.plan.axes if axis.kind == KNOB}
         for variant in self.plan.variants:
             names |= {setting.name for setting in variant.settings if setting.kind == KNOB}
@@ -166,7 +167,7 @@ class ExperimentRunner:
         return {step.index: points[step.index] for step in steps if step.repeat not in incomplete}
 
     def _emit(self, event: Event) -> None:
-        """Report an event of the experiment itself, and record it."""
+        """Send an event of the experiment itself to the sink, and record it."""
         self._session.note(event)
         self._sink(event)
 
@@ -197,12 +198,12 @@ class ExperimentRunner:
         self._finish_point(step, point, outcomes)
 
     def _is_complete(self, step: PlannedPoint, finished: StepFinished | None) -> bool:
-        """Whether the run was completed; False if it was interrupted, or failed at a point that a
-        sweep may skip. Raises the error of any other failed run."""
+        """Whether the run was completed; False if it was interrupted, or if it failed and the sweep
+        goes on. Raises the error of any other failed run."""
         leaves_out_failures = not self.plan.variants and not self._session.budget.exceeded
         error = finished.error if finished is not None else ""
         if finished and error and finished.exit_code == EXIT_JOB_FAILED and leaves_out_failures:
-            # a sweep goes on: other values may work if this one fails (bs=1000 with direct=1)
+            # other values may work (bs=1000 fails with direct=1)
             self.points.fail_point(step, error)
             return False
         return self.loop.complete(finished)
@@ -237,7 +238,7 @@ class ExperimentRunner:
         self.points.finish_point(step, point, law, outcomes, earlier)
 
     def verdict(self) -> Verdict:
-        """Whether each expectation was met, and every point was measured."""
+        """Whether each expectation was met, and whether every point was measured."""
         judged, failed = self.plan.judge(self.points.measured()), len(self.points.failed)
         checks = [
             Check(f"{label}: {outcome.expectation.text}", outcome.passed, outcome_text(outcome))
@@ -253,11 +254,12 @@ class ExperimentRunner:
         return Verdict(tuple(checks), self.interrupted, failed, error)
 
     def remaining_s(self) -> float:
-        """Estimated seconds until the last point is done, from the time of the points so far."""
+        """Estimate the seconds until the last point is done, from the overhead of the points so
+        far."""
         points = self.progress.points if self.progress else self.points.figures
         finished = points.keys() | self.points.failed.keys()
         missing = sum(1 for step in self.points.steps if step.index not in finished)
-        # laying out the files, in the first point, does not happen again
+        # without the first point's overhead, which includes the layout of the files
         overhead = median(self._overheads[1:]) if self._overheads[1:] else OVERHEAD_S
         return missing * (self.plan.settle + self.plan.measure + overhead)
 
@@ -266,8 +268,8 @@ class ExperimentRunner:
 
     def _scratch_of(self, job: str) -> LentScratch | None:
         """The scratch directory of a job: made for its first point, then used by all of them. A
-        sweep runs job after job and needs one directory at a time, a comparison needs all of
-        them."""
+        sweep runs one job after another and needs one directory at a time; a comparison needs all
+        of them."""
         target = self._job_target
         if target is None or target.kind != kinds.DIRECTORY:
             return None
@@ -294,7 +296,7 @@ def point_request(
         "time_based": "1",
     }
     bind = step.settings_of(BIND).get("bind")
-    # the scheduler resets other tunables, so it comes first
+    # change the scheduler first, because that resets other tunables
     own_knobs = (TunableRequest(*knob) for knob in step.settings_of(KNOB).items())
     knobs = sorted((*conditions.knobs, *own_knobs), key=lambda knob: knob.name != "scheduler")
     return replace(
@@ -330,15 +332,15 @@ def common_scratch_bytes(plan: Plan, job_target: Target | None) -> int | None:
     return space // max(file_counts.values()) // job_count
 
 
-# The points of a plan: which is next, and the events of each, on one machine or many.
+# Keep track of a plan's points and emit their events, on one machine or many.
 
 
 PlanEvent = ExperimentStarted | PointStarted | PointFinished | PointFailed | ExperimentFinished
 
 
 class PlanEvents:
-    """The results of ``plan`` so far: ``figures`` by the index of a point, ``failed`` with the
-    reason if it has none. ``emit`` takes the events, ``t`` gives their times (s)."""
+    """The results of ``plan`` so far: ``figures`` of points by index, and ``failed`` with the
+    reasons why points have none. ``emit`` gets the events, ``t`` returns the present time (s)."""
 
     def __init__(
         self, plan: Plan, emit: Callable[[PlanEvent], None], t: Callable[[], float]
@@ -356,7 +358,7 @@ class PlanEvents:
         self._emit(ExperimentStarted(self.t(), self.plan, self.plan.name))
 
     def next(self) -> PlannedPoint | None:
-        """The point to run now; ``None``: the plan needs no more."""
+        """The point to run now; ``None`` if no further point is needed."""
         return self.plan.next(self._tried, self._left)
 
     @property
@@ -365,7 +367,7 @@ class PlanEvents:
         return bool(self._left)
 
     def begin_point(self, step: PlannedPoint, left_s: float) -> None:
-        """A point begins; the remaining ones take ``left_s`` in total."""
+        """Emit that a point begins. The experiment will take ``left_s`` more seconds."""
         self._emit(PointStarted(self.t(), step.index, len(self.steps), step.label, left_s))
 
     def finish_point(
@@ -376,7 +378,7 @@ class PlanEvents:
         outcomes: Sequence[Outcome] = (),
         earlier: bool = False,
     ) -> None:
-        """A point is done; ``earlier``: it was measured before an interruption."""
+        """Emit the figures of a point; ``earlier``: it was measured before an interruption."""
         self.figures[step.index] = point
         event = PointFinished(
             self.t(), step.index, len(self.steps), step.label, step.job, settings_of(step),
@@ -386,7 +388,7 @@ class PlanEvents:
         self._add(step, event)
 
     def fail_point(self, step: PlannedPoint, error: str) -> None:
-        """A point was tried and has no figures."""
+        """Emit that a point failed and has no figures."""
         self.failed[step.index] = error
         self._add(step, PointFailed(self.t(), step.index, len(self.steps), step.label, step.job,
                                     settings_of(step), step.repeat, error))  # fmt: skip
@@ -397,12 +399,12 @@ class PlanEvents:
         self._emit(event)
 
     def measured(self) -> list[PointFinished]:
-        """The measured points, several runs of a point as their mean."""
+        """The measured points; in a sweep, the mean of each point's runs."""
         return self._done if self.plan.variants else measured_points(self.plan, self._done)
 
     def end(self, error: str = "", hint: str = "", stopped: bool = False, kept: str = "") -> None:
-        """The experiment is over; ``error`` and ``hint`` say why it ended early, ``kept`` is the
-        file from which it can be resumed."""
+        """Emit that the experiment is over; ``error`` and ``hint`` say why it ended early, ``kept``
+        is the file from which it can be resumed."""
         points = self.measured()
         self._emit(ExperimentFinished(
             self.t(), len(self.figures), len(self.steps), stopped, error, hint, kept,

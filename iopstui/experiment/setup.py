@@ -63,15 +63,17 @@ class ExperimentSetup:
     preview: Preview
     spread: float | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Must be unchanged to resume an interrupted run: fio, the kernel, the target (name: value)."""
+    """What must be unchanged when an interrupted run is resumed: fio, the kernel, the target (name:
+    value)."""
     requested_seed: int | None = None
     write_budget: int | None = None
     write_rate: float | None = None
-    """Bytes/s that such a job wrote before (``None``: not known)."""
+    """Bytes per second that an earlier job of this kind wrote (``None``: not known)."""
 
     def key(self, *more: object) -> str:
-        """Names the experiment, on the command line and the screen; ``more`` is what else its
-        figures depend on. A random seed is not part of it: a resumed experiment keeps its seed."""
+        """A name for the experiment, the same on the command line and the screen; ``more`` are
+        further things on which its figures depend. A random seed is not part of it: a resumed
+        experiment keeps its seed."""
         texts = [read_job(find_job(job)) for job in self.plan.every_job]
         plan = replace(self.plan, seed=self.requested_seed)
         run = self.conditions
@@ -80,15 +82,16 @@ class ExperimentSetup:
         return plan.key(texts, self.target.path, conditions, *more)
 
     def progress(self, path: Path | None, interval_s: float, *more: object) -> ProgressFile:
-        """The progress file, with the results of an interrupted run if there is one. OSError if it
-        cannot be written, UsageError for the ``path`` of another experiment."""
+        """The progress file, with the results of an interrupted run if there is one. Raises OSError
+        if it cannot be written, UsageError if ``path`` belongs to another experiment."""
         key = self.key(interval_s, *more)
         return ProgressFile(
             path or default_path(self.plan.kind, key), key, self.environment, self.plan.seed
         )
 
     def resumed(self, progress: ProgressFile | None) -> ExperimentSetup:
-        """Return the plan in the order in which the interrupted run began it."""
+        """The same setup, with the plan's points in the order in which the interrupted run
+        began."""
         if progress is None or not progress.points:
             return self
         rates = [point.write_bw for point in progress.points.values() if point.write_bw]
@@ -105,8 +108,8 @@ def preview_setup(
     fio: Fio,
     roots: Roots,
 ) -> ExperimentSetup:
-    """Check everything before anything runs. UsageError, Refused or Missing. Tunables that only
-    some variants change keep their current value in the others."""
+    """Check everything before anything runs. Raises UsageError, Refused or Missing. A tunable that
+    only some variants change keeps its present value in the others."""
     _check_conflicts(plan, conditions)
     if job_target is None:
         _check_device(plan, target, devices, roots)
@@ -135,7 +138,7 @@ def preview_setup(
 
 
 def _check_conflicts(plan: Plan, conditions: RunRequest) -> None:
-    """UsageError for a setting that is both fixed for all runs and varied between them."""
+    """Raise UsageError for a setting that is both fixed for all runs and varied between them."""
     for name in plan.options:
         check_name(name, f"Option {name}")
     varied = {axis.name for axis in plan.axes}
@@ -149,7 +152,8 @@ def _check_conflicts(plan: Plan, conditions: RunRequest) -> None:
 def _check_device(
     plan: Plan, target: Target, devices: Mapping[str, BlockDevice], roots: Roots
 ) -> None:
-    """UsageError for a job whose own files are on devices that the session does not measure."""
+    """Raise UsageError for a job whose own files are on devices that the session does not
+    measure."""
     for job in plan.every_job:
         job_target = target_named_by_job(job, devices, roots)
         if job_target is not None and set(job_target.devices_below) != set(target.devices_below):
@@ -161,7 +165,8 @@ def _check_device(
 
 
 def length_text(plan: Plan) -> str:
-    """ "21 points, about 4 min 5 s"; without a time if unknown."""
+    """The number of points and their time: "21 points, about 4 min 5 s"; without a time if
+    unknown."""
     seconds = plan.seconds + plan.points * OVERHEAD_S
     points = counted(plan.points, "run" if plan.variants or plan.repeats > 1 else "point")
     if not plan.seconds:
@@ -196,14 +201,14 @@ def dry_run_lines(setup: ExperimentSetup, state: ProgressFile | None) -> Iterato
 
 
 def _point_command(setup: ExperimentSetup, step: PlannedPoint) -> str:
-    """What runs this point alone."""
+    """The command that runs only this point."""
     conditions = setup.conditions
     words = point_request(setup.plan, conditions, step, conditions.interval_s).words()
     return printable(shlex.join(["iopstui", "run", *conditions.targets, "--job", step.job, *words]))
 
 
 def job_lines(setup: ExperimentSetup) -> Iterator[str]:
-    """The jobs and what they do."""
+    """Lines on the jobs and what each does."""
     for job, title in setup.preview.titles.items():
         yield f"job {printable(job)}: {printable(title)}"
     if setup.plan.seed is not None:
@@ -214,8 +219,8 @@ def job_lines(setup: ExperimentSetup) -> Iterator[str]:
 
 
 def form_lines(setup: ExperimentSetup) -> Iterator[str]:
-    """The plan for a form: its length and what it writes first, then a labelled line for each thing
-    it does. It names no options of the command line."""
+    """Lines on the plan for a form: its length and first writes, then a labelled line for each of
+    its actions. They mention no command-line options."""
     plan, preview, job_target = setup.plan, setup.preview, setup.job_target
     yield f"{length_text(plan)} · {short_budget_text(*_write_bounds(setup))}"
     for job, title in preview.titles.items():
@@ -243,7 +248,7 @@ def form_lines(setup: ExperimentSetup) -> Iterator[str]:
 
 
 def effect_lines(setup: ExperimentSetup) -> Iterator[str]:
-    """The changes and writes it will make."""
+    """Lines on what the experiment will change and write."""
     job_target, preview = setup.job_target, setup.preview
     place = printable(setup.target.path)
     if job_target is not None and job_target.kind == kinds.DIRECTORY:
@@ -264,7 +269,7 @@ def effect_lines(setup: ExperimentSetup) -> Iterator[str]:
 
 
 def writes_text(setup: ExperimentSetup) -> str:
-    """Maximum writes, in words."""
+    """The most that it may write, in words."""
     return max_writes_text(*_write_bounds(setup))
 
 
@@ -274,9 +279,9 @@ def _write_bounds(
     """The arguments of ``max_writes_text``."""
     job_target, preview = setup.job_target, setup.preview
     uses_scratch = job_target is not None and job_target.kind == kinds.DIRECTORY
-    # each job has its own files, one job after another or all at once
+    # each job has its own files, whether jobs run one after another or in turn
     scratch = preview.scratch_bytes * len(setup.plan.every_job) if uses_scratch else 0
-    # a run is an interval longer than its measured time
+    # a run may last one interval longer than its measured time
     seconds = setup.plan.seconds + setup.plan.points
     bound = (
         _bytes_at_rate(setup.plan)
@@ -287,7 +292,8 @@ def _write_bounds(
 
 
 def _bytes_at_rate(plan: Plan) -> int | None:
-    """Bytes per second that the runs may write by the jobs' rate=; ``None`` if one has no rate."""
+    """The bytes that all runs together may write, limited by the jobs' rate=; ``None`` if one has
+    no rate."""
     total = 0
     timed = {"runtime": str(math.ceil(plan.settle + plan.measure + 1)), "time_based": "1"}
     for step in expand_plan(plan):
@@ -326,11 +332,11 @@ Notify = Callable[[str], None]
 
 _NOUNS = {"sweep": "sweep", "compare": "comparison"}
 MIN_ANNOUNCED_CHECKS = 20
-"""From this number on, the checks with fio take seconds."""
+"""With this number of checks by fio or more, they take seconds and are announced."""
 
 
 def set_up(run: RunRequest, plan: Plan, notify: Notify) -> ExperimentSetup:
-    """Check everything before anything runs. UsageError, Refused or Missing."""
+    """Check everything before anything runs. Raises UsageError, Refused or Missing."""
     fio = find_fio()
     clean_up_and_report(notify, Roots())
     devices = read_devices(Roots())
@@ -352,7 +358,8 @@ def _refuse_delayed_knobs(run: RunRequest) -> None:
 
 
 def expectations_at_every_point(run: RunRequest, setup: ExperimentSetup) -> tuple[Expectation, ...]:
-    """Expectations of each point. UsageError for an expectation that a point can't measure."""
+    """The expectations, each of which applies to every point. Raises UsageError for one that a
+    point can't measure."""
     if not run.expect:
         return ()
     varied = {axis.name for axis in setup.plan.axes}
@@ -380,8 +387,8 @@ def load_progress(
     dry_run: bool,
 ) -> ProgressFile | None:
     """The progress file at ``path`` (``None``: in the state directory), with the results of an
-    interrupted run; ``None`` if it cannot be written. UsageError for a --state file of another
-    experiment, or if the environment has changed so that the run cannot continue."""
+    interrupted run; ``None`` if it cannot be written. Raises UsageError for a --state file of
+    another experiment, or if the environment has changed so that the run cannot continue."""
     texts = [expectation.text for expectation in expectations]
     more = [texts, ["latency"] * run.probe, run.own_cpus]
     try:
@@ -403,7 +410,8 @@ def load_progress(
 
 
 def check_record(run: RunRequest, progress: ProgressFile | None) -> None:
-    """UsageError for a --record that ``experiment_session`` would refuse; for a dry run."""
+    """Raise UsageError for a --record file that ``experiment_session`` would refuse; for a dry
+    run."""
     if run.record and not _was_recorded(run.record, progress):
         check_creatable(Path(run.record))
 
@@ -416,9 +424,9 @@ def _was_recorded(record: str, progress: ProgressFile | None) -> bool:
 def experiment_session(
     setup: ExperimentSetup, run: RunRequest, progress: ProgressFile | None, notify: Notify
 ) -> LiveSession:
-    """The session that runs it, not started. UsageError for a --record file that can't be created.
-    A resumed experiment may have been recorded to that file before; then the next free name is
-    used."""
+    """The session that runs it, not started. Raises UsageError for a --record file that can't be
+    created. A resumed experiment may have been recorded to that file before; then the next free
+    name is used."""
     if run.record and _was_recorded(run.record, progress):
         free = next_free_path(Path(run.record))
         notify(f"recording to {free}: {run.record} ends with the interruption")

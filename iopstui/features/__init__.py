@@ -1,1 +1,2 @@
-"""What the core works without: a folder each, with its model, commands, pages and output."""
+"""Features without which the core also works. Each is a folder with its own model, commands, pages
+and output."""

@@ -14,8 +14,8 @@ from iopstui.text import printable
 
 @dataclass(frozen=True, slots=True)
 class CheckedRun:
-    """A command and its checks. ``title`` names it ("run randread-4k on /srv/data"), ``seconds``
-    is how long it took, ``error`` why it ended without a result ("" if it did not)."""
+    """A command and its checks. ``title`` names it ("run randread-4k on /srv/data"), ``seconds`` is
+    how long it took, ``error`` says why it has no result ("" if it has one)."""
 
     title: str
     checks: Sequence[Check]
@@ -50,14 +50,14 @@ def junit_xml(run: CheckedRun) -> str:
 
 
 def _problem(check: Check) -> tuple[str, str]:
-    """JUnit's element for the outcome ("" for a check that passed), and its text."""
+    """The name of JUnit's element for the outcome ("" for a check that passed), and its text."""
     if check.passed is None:
         return "error", check.text
     return ("" if check.passed else "failure"), check.text
 
 
 def summary_markdown(run: CheckedRun) -> str:
-    """A heading with the verdict, and a table of the checks, for a page that CI systems show."""
+    """A heading with the verdict and a table of the checks, for the page that a CI system shows."""
     lines = [f"### iopstui {_markdown(run.title)}: {_verdict_of_run(run)}", ""]
     if run.error:
         lines += [_markdown(run.error), ""]

@@ -26,8 +26,8 @@ _FIRST_COLUMNS = ("t", "wall_ms", "utc", "step", "seconds", "flags")
 _FORMULA = ("=", "+", "-", "@")
 _WAITS = ("ios", "cpu", "above", "queue", "device", "unknown", "cache", "unsent")
 RUN_COLUMNS = ("run", "job", "iodepth", "numjobs", "bs", "tunables", "marks")
-"""The last columns: the run that a frame belongs to, with its main options, the known tunables, and
-the marks since the frame before."""
+"""The last columns: a frame's run with its main options, the known tunables, and the marks since
+the previous frame."""
 _OMITTED = {"ios", "bytes", "n", "bins_of", "bins"}
 
 
@@ -57,7 +57,7 @@ class CsvSink:
         on_nvme: bool = False,
         tunables: Mapping[str, str] | None = None,
     ) -> None:
-        """``tunables``: values at the beginning, by "DEVICE.NAME"."""
+        """``tunables``: the values at the beginning, by "DEVICE.NAME"."""
         self._stream = stream
         self._runs: dict[int, list[str]] = {}
         self._tunables, self._marks = dict(tunables or {}), list[str]()
@@ -101,10 +101,10 @@ class CsvSink:
 
 
 class Figures:
-    """The values of some columns in a frame, in order; unknown values are ``None``."""
+    """Reads the values of some columns from a frame, in order; unknown values are ``None``."""
 
     def __init__(self, columns: Sequence[tuple[str, ...]]) -> None:
-        # neighbours stand in one object
+        # columns next to each other are usually in the same object, which is then looked up once
         self._groups = [
             (parent, [path[-1] for path in paths])
             for parent, paths in groupby(columns, lambda path: path[:-1])
@@ -126,9 +126,10 @@ def session_columns(
     share_source: str = "",
     on_nvme: bool = False,
 ) -> Iterator[tuple[str, ...]]:
-    """The columns of a session with these devices: the sum if there are several, then each device;
-    the flags are one column. ``layers`` are the devices in which I/Os may wait; ``share_source`` is
-    "nfs" or "smb" if the target is on such a mount; ``on_nvme``: it is on an NVMe drive."""
+    """The columns of a session with these devices: their sum if there are several, then each
+    device. All flags are in one column. ``layers`` are the devices in which I/Os may wait;
+    ``share_source`` is "nfs" or "smb" if the target is on such a mount; ``on_nvme``: it is on an
+    NVMe drive."""
     yield from ((name,) for name in _FIRST_COLUMNS)
     for part in (READ, WRITE, TRIM, TOTAL, "sync"):
         yield from _paths("fio", part)
@@ -150,7 +151,7 @@ def session_columns(
 
 
 def _paths(*owner: str) -> list[tuple[str, ...]]:
-    """The fields of an object that have a column."""
+    """The paths of an object's fields that have a column."""
     paths = (field.path for field in FIELDS)
     return [path for path in paths if path[:2] == owner and not _OMITTED & set(path)]
 
@@ -163,8 +164,8 @@ def value_at(row: Any, path: Sequence[str]) -> Any:
 
 
 def cell_text(value: Any) -> str:
-    """A value as a cell. A text that a spreadsheet would execute as a formula gets an apostrophe
-    before it: names come from other machines."""
+    """A value as a cell. An apostrophe is put before a text that a spreadsheet would execute as a
+    formula, because names may come from other machines."""
     if value is None:
         return ""
     text = " ".join(value) if isinstance(value, list) else str(value)

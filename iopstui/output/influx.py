@@ -1,9 +1,9 @@
 """Frames and events in InfluxDB's line protocol.
 
 A line is ``measurement,tag=value field=value time`` (InfluxDB documentation, "Line protocol").
-Fields have the names and units of JSON lines (model/metrics/fields.py). They are floating-point
-numbers without exception, because a field can never change its type. The time is the wall clock's,
-in ns. Unknown values are left out."""
+Fields have the names and units of JSON lines (model/metrics/fields.py). All are floating-point
+numbers, because InfluxDB does not let a field change its type. The time is wall-clock time in ns.
+Unknown values are left out."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class InfluxSink:
         self._stream = stream
         self._tags = {"host": host, "target": target.path if target else ""}
         self._clock_ms: float | None = None
-        # events have no wall-clock time: before the first frame it is not known yet
+        # events that came before the first frame: only a frame tells their wall-clock time
         self._early: list[Event] = []
 
     def handle(self, event: Event) -> None:
@@ -91,7 +91,7 @@ class InfluxSink:
 
 
 def _points(row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], Mapping[str, Any]]]:
-    """The measurements in a frame object, each with its tags and values."""
+    """The measurements in a frame object, each with its tags and its fields."""
     yield "frame", {}, {key: value for key, value in _scalars(row).items() if key != "wall_ms"}
     fio, kernel = row["fio"], row["kernel"]
     if fio is not None:
@@ -122,8 +122,7 @@ def _scalars(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _numbers(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, float]]:
-    """The numbers in ``values``; those in groups are named by their path. Histograms are left
-    out."""
+    """The numbers in ``values``; nested ones are named by their path. Histograms are left out."""
     for key, value in values.items():
         if isinstance(value, dict):
             if key not in _HISTOGRAMS:
@@ -142,8 +141,8 @@ def line(
 
 
 def _key(text: str) -> str:
-    """The text as a name or tag. A backslash can't be escaped there, and would escape the next
-    character."""
+    """The text as a name or tag. A backslash becomes a slash: the protocol cannot escape it here,
+    and it would escape the next character."""
     escaped = printable(text).replace("\\", "/")
     for special in (",", "=", " "):
         escaped = escaped.replace(special, "\\" + special)

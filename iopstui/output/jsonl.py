@@ -97,7 +97,7 @@ def _event(event: Event) -> Object:
     if isinstance(event, FrameReady):
         return _frame(event.frame)
     values = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
-    values.pop("document", None)  # fio's own JSON: ask fio for it
+    values.pop("document", None)  # fio's own JSON report, which fio itself can print
     return {"event": event.kind, **values}
 
 
@@ -109,10 +109,11 @@ _PLAIN = frozenset((int, str, bool, type(None)))
 
 
 def clean(value: Any) -> Any:
-    """``value`` as JSON can carry it: string keys, lists, no NaN or infinity, no long tails."""
+    """``value`` in a form that JSON can represent: string keys, lists, no NaN or infinity, rounded
+    numbers."""
     if (
         type(value) in _PLAIN
-    ):  # nearly all values are of these types, and a test for Mapping takes long
+    ):  # nearly all values have one of these types; testing for Mapping is slow
         return value
     if isinstance(value, float):
         return round(value, DECIMALS) if math.isfinite(value) else None

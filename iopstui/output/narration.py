@@ -27,15 +27,11 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.output.summary import interruption
 from iopstui.text import printable
 
-# A progress line on a terminal that is overwritten in place.
-#
-# If standard error is a file or a pipe, there is no such line: the narration writes lines for logs.
-
 
 class StatusLine:
-    """A progress line. Call ``clear`` before writing anything else to the same terminal. There
-    is none if the data goes to ``out`` and that is a pipe: its reader may write to the terminal
-    at any time."""
+    """A progress line. Call ``clear`` before writing anything else to the same terminal. Nothing is
+    drawn if ``stream`` is not a terminal, or if the data goes to ``out`` and that is a pipe, whose
+    reader may write to the same terminal."""
 
     def __init__(self, stream: TextIO, out: TextIO | None = None) -> None:
         self._stream = stream
@@ -52,9 +48,9 @@ class StatusLine:
         self._drawn = len(line)
 
     def clear(self) -> None:
-        """Make room for another line."""
+        """Erase the line."""
         if self._drawn:
-            # never more than fits: a wrapped line can't be overwritten
+            # no more blanks than fit in a row: a wrapped line can't be overwritten
             blanks = " " * min(self._drawn, self._columns() - 1)
             self._stream.write(f"\r{blanks}\r")
             self._stream.flush()
@@ -76,7 +72,7 @@ def _is_pipe(stream: TextIO) -> bool:
 
 
 class ProgressShare:
-    """The completed share of some work, and the remaining time at the current rate."""
+    """The completed share of some work, and the remaining time estimated from the rate so far."""
 
     def __init__(self) -> None:
         self._first: LayoutProgress | None = None
@@ -116,11 +112,9 @@ def share_progress_text(share: float, left_s: float) -> str:
     return f"{_percent(share)}, {clock(left_s)} left"
 
 
-# The progress of a command that runs several jobs, one after another.
-
-
 class RunProgress:
-    """Prints progress on ``err``: one line per run, warnings, and the progress of a layout."""
+    """Prints the progress of a command that runs several jobs in turn, on ``err``: one line per
+    run, warnings, and the progress of a layout."""
 
     def __init__(self, err: TextIO, out: TextIO) -> None:
         self._err = err
@@ -134,7 +128,7 @@ class RunProgress:
             self.write_note(f"{event.level}: {event.text}")
 
     def write_note(self, message: str) -> None:
-        """A line of its own."""
+        """Print ``message`` on a line of its own."""
         self._line.clear()
         self._err.write(replace_unprintable(f"{printable(message)}\n", self._err.encoding))
         self._err.flush()
@@ -144,9 +138,9 @@ LOG_LINES = 10
 
 
 class Narrator:
-    """Prints a line for every event that is not a frame. Progress is a ``line`` that is overwritten
-    on a terminal; elsewhere it is a new line for each 10 %. Runs that are not ``measured`` have no
-    figures."""
+    """Prints lines about the events that are not frames. Progress is shown in ``line``, which is
+    overwritten, on a terminal; elsewhere in a new line for each 10 %. Runs that are not
+    ``measured`` have no figures."""
 
     def __init__(self, stream: TextIO, out: TextIO | None = None, measured: bool = True) -> None:
         self._stream = stream

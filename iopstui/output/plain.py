@@ -51,17 +51,17 @@ STATUS_EVERY_S = 10.0
 CHANGED, CHANGED_LATENCY, CHANGED_UTIL = 0.1, 0.5, 10.0
 """A figure has changed if it differs by this share; util by this many points."""
 MIN_RATE = 1.0
-"""Rates below this count as none."""
+"""A rate below this counts as 0."""
 MIN_RTT_MS = 0.5
-"""Answer times (ms) that differ by less have not changed."""
+"""Response times that differ by less (ms) count as equal."""
 QUARTERS = 4
-"""How many times the progress of laying out is printed at most."""
+"""How many times at most the progress of a layout is printed."""
 _ENDED = {DONE: "ended", RUNS: "ended", STOPPED: "stopped", FAILED: "failed"}
 _AS_WORDS = str.maketrans({"→": "to", "×": "x", "·": "*", "–": "-", "…": "...", "µ": "u"})
 
 
 class _Rates(Totals):
-    """Means of frames over some seconds, and of the disks in them; and the highest p99."""
+    """Means over several frames, of fio and of the disks, and the highest p99."""
 
     FIGURES = (IOPS, BW, DiskRates.r_s, DiskRates.w_s, DiskRates.data_s, DiskRates.util)
 
@@ -85,7 +85,7 @@ class _Rates(Totals):
         return all(self.mean(row) is None for row in rows) and not self.share.operations
 
     def differs(self, other: _Rates) -> bool:
-        """Whether a reader should hear of it."""
+        """Whether it differs enough from ``other`` to be printed."""
         now, before = self.share.data, other.share.data
         pairs = [(self.mean(row), other.mean(row)) for row in self.FIGURES]
         rates, (util, util_before) = pairs[:-1], pairs[-1]
@@ -117,7 +117,7 @@ class _Rates(Totals):
         return ". ".join(", ".join(part) for part in (fio, disk, self._share_texts()) if part)
 
     def _share_texts(self) -> list[str]:
-        """Texts on NFS and SMB mounts: the server's rates and its response time."""
+        """Texts about NFS and SMB mounts: the rates of operations and the response time."""
         data = self.share.data
         if data is None:
             return []
@@ -152,8 +152,8 @@ def _util_differs(now: float | None, before: float | None) -> bool:
 class PlainSink:
     """Writes a line for each change to ``out``; ``BrokenPipeError`` is passed on.
 
-    ``target`` says whose figures go into the status line, which comes at most once in ``every_s``
-    seconds of the session."""
+    ``target`` says which disks' figures are in the status line, which is printed at most once in
+    ``every_s`` seconds of the session."""
 
     def __init__(self, out: TextIO, target: Target, every_s: float = STATUS_EVERY_S) -> None:
         self._out = out
@@ -235,7 +235,7 @@ class PlainSink:
             yield rates.text(self._name)
 
     def _state(self, frame: Frame) -> Iterator[str]:
-        """Sentences about the interval's state, once each."""
+        """Sentences about states that began with this interval."""
         before, self._flags = self._flags, frame.flags
         new = frame.flags - before
         if flags.RAMP in new:
@@ -265,7 +265,7 @@ class PlainSink:
 
 
 def answer_sentence(answer: Answer, at_s: float | None = None) -> str:
-    """The answer only in words, because signs are not read aloud. "Warning at 0:05: vda is
+    """The answer in words only, because screen readers skip signs: "Warning at 0:05: vda is
     busy"."""
     sign = {GOOD: "Answer", WARNING: "Warning", CRITICAL: "Critical"}[answer.state]
     who = f"; {answer.who}" if answer.who else ""

@@ -42,7 +42,7 @@ from iopstui.text import printable
 def replay_headless(
     name: str, kind: str, wait: Callable[[], bool] | None = None, plain_every_s: float = 0.0
 ) -> int:
-    """Print everything in the recording, without waiting: data on stdout, words on stderr.
+    """Print everything in the recording, without waiting: data on stdout, messages on stderr.
 
     With ``wait`` a recording that is still being written is followed (``replay_events``).
     ``plain_every_s`` is the time between plain status lines."""
@@ -50,7 +50,7 @@ def replay_headless(
         fold = ReplayFold(recording.header)
         header = recording.header
         sink: EventSink
-        # InfluxDB always gets single seconds, even from an experiment
+        # InfluxDB gets single seconds even of an experiment, and screen readers sentences
         if kind not in ("influx", PLAIN) and has_experiment(recording):
             sink = ReplayedExperiments(kind, header, sys.stdout, sys.stderr)
         else:
@@ -74,7 +74,8 @@ def replay_headless(
 
 @contextmanager
 def checking_figures(paths: Sequence[Path]) -> Iterator[None]:
-    """Raises UsageError if a recording has impossible figures, which iopstui does not write."""
+    """A context for reading recordings: impossible figures, which iopstui does not write, become a
+    UsageError."""
     try:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
@@ -82,8 +83,8 @@ def checking_figures(paths: Sequence[Path]) -> Iterator[None]:
 
 
 class RunsSink:
-    """Passes events on; at the end ``out`` gets the runs side by side, if there were several, and
-    what was measured between the marks of a session."""
+    """Passes events on. At the end it prints to ``out`` a table of the runs, if there were several,
+    and the figures between the marks of a session."""
 
     def __init__(self, inner: EventSink, history: RunHistory, out: TextIO) -> None:
         self._inner = inner
@@ -108,13 +109,13 @@ class RunsSink:
 
 
 def has_experiment(recording: Recording) -> bool:
-    """Whether a sweep or a comparison is in it."""
+    """Whether the recording contains a sweep or a comparison."""
     return any(isinstance(o.value, ExperimentStarted) for _, o in recording.index().events)
 
 
 class ReplayedExperiments:
-    """Prints recorded sweeps and comparisons as they were printed live. JSON lines also contain
-    the seconds and other events of their runs."""
+    """Prints recorded sweeps and comparisons as in a live session. JSON lines also contain the
+    seconds and other events of their runs."""
 
     def __init__(self, kind: str, header: form.Header, out: TextIO, err: TextIO) -> None:
         self._kind, self._header = kind, header
@@ -149,7 +150,7 @@ class ReplayedExperiments:
             self._sink = None
 
     def close(self) -> None:
-        """Close; print what there is of an experiment whose end is missing."""
+        """End the output; also print an experiment whose end was not recorded."""
         self._end()
         if self._lines is not None:
             self._lines.close()

@@ -28,13 +28,13 @@ from iopstui.model.figures.figure import BY_KEY, IN_LIST, SCHEMA, Figure, Rows
 from iopstui.model.metrics.frame_figures import EVENT
 from iopstui.output.pages.nvme import PATH
 
-# A document with all schemas: at the top that of a JSON line, in ``$defs`` those of each kind of
-# line and document.
+# A document with all schemas: at its top the schema of a JSON line, in ``$defs`` the schemas of
+# each kind of line and of each document.
 
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 DOCUMENT = "document."
-"""The prefix for the names of documents, as distinct from lines."""
+"""The prefix of the names of documents in ``$defs``; lines have none."""
 
 
 def schema(strict: bool = False) -> Schema:
@@ -86,7 +86,8 @@ def _devices(strict: bool) -> Schema:
         "rates": keyed(record(rates, strict)),
         "drive": of_type(DriveFacts, strict),
     }
-    # only in `devices DEVICE`, for an NVMe drive, a zoned device, or a SATA or SAS disk
+    # these keys exist only in `devices DEVICE`, for an NVMe drive, a zoned device, or a SATA or SAS
+    # disk
     devices["properties"]["nvme"] = record(nvme, strict)
     devices["properties"]["zones"] = of_type(Zones, strict)
     devices["properties"]["smart"] = of_type(DiskHealth, strict)
@@ -105,13 +106,13 @@ def _device(strict: bool) -> Schema:
 
 
 def overview_schema(strict: bool) -> Schema:
-    """The first screen of a report."""
+    """The overview at the top of a report."""
     return record({"state": or_null(TEXT), "reason": TEXT, "measured": TEXT,
                    "answer": or_null(TEXT), "compared": or_null(TEXT)}, strict)  # fmt: skip
 
 
 def _report() -> Schema:
-    """Schema of the report of one recording; its parts are the events of the lines above."""
+    """Schema of the report of one recording; its parts have the schemas of the lines above."""
     schema_: Schema = {"type": "object"}
     lists = ("answers", "devices", "experiments", "runs", "side_by_side", "findings", "marks",
              "changes", "notices")  # fmt: skip
@@ -151,7 +152,7 @@ _PLAIN: Mapping[Any, Schema] = {
 
 
 def or_null(schema: Schema) -> Schema:
-    """Allow null, too."""
+    """The same schema, with null allowed."""
     kind = schema.get("type")
     if kind is None:
         return schema if not schema else {"anyOf": [schema, {"type": "null"}]}
@@ -160,17 +161,17 @@ def or_null(schema: Schema) -> Schema:
 
 
 def array(items: Schema) -> Schema:
-    """A list of these."""
+    """An array of these items."""
     return {"type": "array", "items": items}
 
 
 def keyed(values: Schema) -> Schema:
-    """An object whose keys are data."""
+    """An object whose keys are data, such as names of devices."""
     return {"type": "object", "additionalProperties": values}
 
 
 def record(properties: Mapping[str, Schema], strict: bool) -> Schema:
-    """An object that always has all of these keys."""
+    """An object that always has all these keys."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -210,8 +211,8 @@ def _of_sequence(arguments: Sequence[Any], strict: bool) -> Schema:
     return {"type": "array", "prefixItems": parts, "minItems": len(parts), "maxItems": len(parts)}
 
 
-# The schemas of JSON lines: the session, its events, results of sweeps and comparisons, and a
-# frame, which is that of the tree of its figures (model/metrics/frame_figures.py).
+# The schemas of JSON lines: the session, its events, the results of sweeps and comparisons, and a
+# frame, whose schema is made from the tree of figures (model/metrics/frame_figures.py).
 
 
 def _object(rows: Rows, about: str, strict: bool) -> Schema:
@@ -293,8 +294,8 @@ _MERGED: dict[str, Keys] = {
 
 
 def line_schemas(strict: bool) -> dict[str, Schema]:
-    """Schemas of every kind of line, by its ``event``."""
-    # of one host, and of many
+    """Schemas of every kind of line, by the value of its ``event``."""
+    # the first line of one host's output, and of a fleet's
     sessions = [record({"event": {"const": "session"}, **_SESSION}, strict),
                 _line("session", _MERGED_SESSION, strict)]  # fmt: skip
     schemas: dict[str, Schema] = {"session": {"anyOf": sessions}}
@@ -304,7 +305,7 @@ def line_schemas(strict: bool) -> dict[str, Schema]:
     schemas["frame"] = _object(EVENT, "", strict)
     for kind, keys in (_EXPERIMENTS | _MERGED | _SCALING).items():
         schemas[kind] = _line(kind, keys, strict)
-    # of one host, and of many
+    # the means of one host's points, and of a fleet's
     points = [_point(Point, strict), _point(HostPoint, strict)]
     schemas["point_finished"] = {
         "anyOf": [_line("point_finished", point, strict) for point in points]
@@ -312,7 +313,7 @@ def line_schemas(strict: bool) -> dict[str, Schema]:
     of_mean = "job", "settings", "point", "little"
     means = [{"place": INTEGER, **{key: point[key] for key in of_mean}} for point in points]
     schemas["point_mean"] = {"anyOf": [_line("point_mean", mean, strict) for mean in means]}
-    # in a sweep's point, but not in a single run
+    # a sweep's outcomes have the point's ``index``, those of a single run have its ``step``
     judged = {"index": INTEGER, **_event(ExpectationChecked, strict)}
     del judged["step"]
     schemas["judged"] = {"anyOf": [schemas["judged"], _line("judged", judged, strict)]}

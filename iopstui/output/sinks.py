@@ -18,7 +18,7 @@ class EventSink(Protocol):
     """A sink for a session's events. Passes ``BrokenPipeError`` of the data stream on."""
 
     def handle(self, event: Event) -> None:
-        """Take one event."""
+        """Process one event."""
 
     def close(self) -> None:
         """End the output: nothing more will come."""
@@ -36,7 +36,7 @@ class NarratedSink:
         self._answer: Answer | None = None
 
     def handle(self, event: Event) -> None:
-        """Pass the event to the data sink, and unless it is a frame, to the narration."""
+        """Pass the event to the data sink; also to the narration unless it is a frame."""
         self._data.handle(event)
         self._narrator.handle(event)
         match event:
@@ -65,7 +65,7 @@ class StatusSink:
         self._line = StatusLine(err, out)
 
     def handle(self, event: Event) -> None:
-        """Pass the event on, and say how far the run is now."""
+        """Pass the event on, and after a frame draw the run's progress."""
         self._line.clear()
         self._sink.handle(event)
         if isinstance(event, FrameReady):
@@ -77,15 +77,15 @@ class StatusSink:
 
 
 PLAIN = "plain"
-"""One line for each change (output/plain.py), with the option --plain."""
+"""The format with one line for each change (output/plain.py), chosen by --plain."""
 
 
 def make_sink(
     kind: str, out: TextIO, err: TextIO, target: Target, host: str, every_s: float = 0.0
 ) -> EventSink:
-    """The sink for --format ``kind`` ("table", "jsonl", "csv" or "influx") or PLAIN, with a status
-    line every ``every_s`` seconds."""
-    # only the requested one is imported
+    """The sink for --format ``kind`` ("table", "jsonl", "csv" or "influx") or PLAIN (with a status
+    line every ``every_s`` seconds)."""
+    # import only the requested one
     if kind == PLAIN:
         from iopstui.output.plain import PlainSink
 
@@ -115,7 +115,7 @@ def make_watch_sink(
     every_s: float = 0.0,
 ) -> EventSink:  # fmt: skip
     """The sink of a watch, which runs no job; otherwise like ``make_sink``. ``probed``: the kernel
-    probe is on."""
+    probe runs."""
     if kind == "table" and target.only_shares:
         from iopstui.output.watch import ShareTable
 

@@ -76,9 +76,10 @@ _COLUMNS = (
     Column("mean", "mean", 7, latency, read=lambda part: part[f"{part['percentiles_of']}_mean_ns"]),
     *FINAL_RANKS,
 )
-"""fio's final figures (fio_summary)."""
+"""Columns for fio's final figures (fio_summary)."""
 OWN_TIME_SHARE = 0.9
-"""If a direction's I/O took less than this share of the run, the times of fio's rates are shown."""
+"""If a direction ran for less than this share of the run, the times that fio's rates refer to are
+shown."""
 
 
 def summary_text(
@@ -89,15 +90,15 @@ def summary_text(
 ) -> str:
     """A table of at most 80 columns with exact figures, from ``model.summary.fio_summary``.
     ``frames_total`` sums the frames of the same run: with it, the last lines say whether the frames
-    have as many I/Os and bytes as fio counted otherwise. ``waits`` says where the run's I/Os were
-    in flight on average. ``answer`` is the last answer in the run; one that only has the figures of
-    its second is left out. If there are many rows, only the groups' sums are shown."""
+    have as many I/Os and bytes as fio's independent counters. ``waits`` says where the run's I/Os
+    were in flight on average. ``answer`` is the last answer in the run; it is left out if it only
+    has the figures of a single second. If there are many rows, only the groups' sums are shown."""
     rows = summary["rows"]
     by_device = len(rows) <= MAX_ROWS
     lines = []
     if answer is not None and answer.rule != OF_A_SECOND:
         lines += _wrapped(printable(answer.sentence), 0)
-    elif answer is not None and answer.next:  # its figures are those of a few seconds
+    elif answer is not None and answer.next:  # the sentence has the figures of only a few seconds
         if answer.reason:
             lines += _wrapped(printable(f"At the end: {answer.reason}"), 0)
         lines += _wrapped(f"Next: {answer.next}")
@@ -121,8 +122,8 @@ def summary_text(
 
 
 def _wrapped(text: str, more: int = 2, first: int = 0) -> list[str]:
-    """Lines of at most 80 columns; the first one is indented by ``first``, the others by
-    ``more``. None for an empty text."""
+    """``text`` in lines of at most 80 columns, indented by ``first`` and then by ``more``; no lines
+    for an empty text."""
     if not text:
         return []
     return wrapped(text, first, more, WIDTH).split("\n")
@@ -138,8 +139,8 @@ def interruption(summary: Mapping[str, Any]) -> str:
 
 
 def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
-    """Sentences on whether the frames agree with counters of fio's that they are not made from, and
-    on which rows can't be verified by themselves."""
+    """Sentences on whether the frames agree with counters of fio from which they were not computed,
+    and on rows that can't be verified by themselves."""
     return _sum_text(summary, frames) + _rows_text(frames)
 
 
@@ -263,7 +264,7 @@ def slow_ios_text(summary: Mapping[str, Any]) -> str:
 
 
 def slow_io_text(io: SlowIo) -> str:
-    """ "read 3.10 ms: 4 KiB at offset 1 MiB, 2.345 s into job 1"."""
+    """A slow I/O as "read 3.10 ms: 4 KiB at offset 1 MiB, 2.345 s into job 1"."""
     place = "" if io.offset is None else f" at offset {size(io.offset)}"
     return (
         f"{io.direction} {latency(io.latency_ns)}: {size(io.size)}{place}, "
@@ -283,8 +284,8 @@ def share_text(share: RunShare) -> str:
 
 
 def operation_text(rates: OperationRates) -> str:
-    """The means of an operation on an NFS or SMB mount; what the kernel does not count is left
-    out."""
+    """The means of an operation on an NFS or SMB mount; figures that the kernel does not count are
+    left out."""
     size = f" of {number(rates.kb_op)} kB" if rates.kb_op is not None else ""
     text = f"{number(rates.ops_s)}/s{size}"
     if rates.exe is not None:
@@ -300,8 +301,8 @@ def operation_text(rates: OperationRates) -> str:
 
 
 def drives_text(drives: RunDrives) -> str:
-    """What the run did to its NVMe drives, by their own counters, in at most 80 columns; "" if none
-    was read."""
+    """What the run did to its NVMe drives, by their own counters, in at most 80 columns; "" if no
+    counters were read."""
     lines: list[str] = []
     for name, figures in drives.rows():
         problem = drives.readings[name].problem
@@ -317,7 +318,8 @@ KIND_NAMES = {"package": "CPU packages", "dram": "memory", "platform": "machine"
 
 
 def energy_text(energy: RunEnergy) -> str:
-    """What CPUs and memory used in the run, in at most 80 columns; "" if no counter was read."""
+    """The energy that CPUs and memory used in the run, in at most 80 columns; "" if no counter was
+    read."""
     parts = [
         f"{title} {energy.watts(kind):.1f} W ({number(energy.joules[kind])} J)"
         for kind, title in KIND_NAMES.items()
@@ -370,8 +372,8 @@ def _table_rows(
     name: str, directions: Mapping[str, Mapping[str, Any]], final: bool
 ) -> Iterator[str]:
     for direction, part in directions.items():
-        # in a report that is not final, fio divides I/Os that were counted late by an earlier run
-        # time
+        # fio's intermediate reports divide late-counted I/Os by an older run time: show no rates of
+        # them
         cells = texts(FINAL_RATES, part if final else {})
         if "percentiles" in part:
             cells += texts(_COLUMNS[len(cells) :], part)
@@ -380,8 +382,8 @@ def _table_rows(
 
 
 def syncs_of(row: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The syncs in a row of fio's report, as one more direction by its name. fio states no rate for
-    them, so it is computed from the run's time."""
+    """The sync row of fio's report as a further direction named "sync". fio states no rate of
+    syncs, so it is computed from the run's time."""
     sync = row.get("sync")
     if not sync or not (sync["completed"] or sync["clat_mean_ns"]):
         return {}
@@ -391,7 +393,7 @@ def syncs_of(row: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def rate_times_text(summary: Mapping[str, Any]) -> str:
-    """Over which times fio's rates are, if those are clearly shorter than the run; else ""."""
+    """The times that fio's rates refer to, if they are clearly shorter than the run; else ""."""
     sums = summary.get("sums", ())
     whole_ms = summary.get("all", {}).get("runtime_ms") or 0
     if len(sums) != 1 or not whole_ms:

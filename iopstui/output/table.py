@@ -1,9 +1,8 @@
 """Frames as a live table of 80 columns, for use without a screen.
 
-The table goes to one stream (stdout), everything said in words to the other (stderr). For the same
-second, fio's figures are on the left and the device's on the right. If there are several devices,
-their sum comes first, and below it each of them. Devices below a device have rows of their own,
-too."""
+The table goes to standard output, all messages to standard error. For the same second, fio's
+figures are on the left and the device's on the right. If there are several devices, their sum comes
+first, then each of them. The devices beneath a stacked device have rows of their own, too."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ from iopstui.text import printable
 HEADER_EVERY = 20
 ROW_WIDTH = 75
 LEFT_WIDTH = 47
-"""Columns left of the device's."""
+"""Width of the part left of the device's figures."""
 BELOW = "└ "
 _FLAG_NAMES = (
     (flags.RESET, "reset"),
@@ -95,20 +94,20 @@ SHARE = (
     OperationRates.rtt.column("data", title="RTT", width=6, form=units.dense_ms),
     OperationRates.resent.column("data", title="retr", width=4),
 )
-"""The columns for an NFS mount, in place of the device's: reads and writes, and for both together
-the round-trip time and how many were sent again."""
+"""The columns for an NFS mount, instead of a device's: reads, writes, and for both together the
+round-trip time and the number of retransmissions."""
 SMB_SHARE = (
     *SHARE[:2],
     OperationRates.latency.column("data", title="lat", width=6, form=units.dense_ms),
     OperationRates.n_errors.column("data", title="err", width=4, form=units.number),
 )
-"""Columns for an SMB mount: as for NFS, with the latency on the connection and the errors."""
+"""The columns for an SMB mount: like NFS, but with the latency on the connection and the errors."""
 
 
 class TableSink:
     """Prints one row per frame, and fio's final figures at the end. Passes ``BrokenPipeError`` on.
 
-    ``target`` says whose figures are in the right half (``None``: no device's)."""
+    ``target`` says which devices' figures are in the right half (``None``: no device)."""
 
     def __init__(self, out: TextIO, err: TextIO, target: Target | None = None) -> None:
         self._out = out
@@ -231,17 +230,16 @@ def rows(frame: Frame, directions: tuple[str, ...], target: Target | None) -> li
 
 
 def discard_rows(disk: DiskRates | None) -> Iterator[str]:
-    """A row about the discards in an interval, with their own latency, because they have no
+    """A row about the discards in an interval and their latency, because discards have no
     columns."""
     if disk is not None and disk.d_s:
-        # the kernel gives the sum of their latencies in ms
         took = f"{units.milliseconds(disk.d_await)} each"
         rates = f"{units.number(disk.d_s)}/s, {units.size(disk.d_bytes_s)}/s"
         yield f"{f'discards: {rates}, {took}':>{ROW_WIDTH}}"
 
 
 def _has_figures(target: Target) -> bool:
-    """Whether the right half of the table has any figures: a file system in memory has no
+    """Whether there are figures for the right half of the table. A file system in memory has no
     device."""
     return bool(target.devices_below or target.shares)
 
@@ -271,9 +269,10 @@ def _row(
 
 
 def flag_text(present: frozenset[str]) -> str:
-    """The frame's quality in at most seven characters: the gravest flag, "+" if there are more."""
+    """The frame's flags in at most seven characters: the gravest one, with "+" if there are
+    more."""
     if flags.HANDOVER in present:
-        # every one of these is partial, too
+        # a frame with a handover is always partial, too
         present -= {flags.PARTIAL}
     names = [flag_name for flag, flag_name in _FLAG_NAMES if flag in present]
     if not names:

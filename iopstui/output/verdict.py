@@ -12,8 +12,8 @@ from iopstui.text import wrapped
 
 
 class VerdictSink:
-    """Passes a session's events on, and prints the outcomes of a run to ``stream`` once all are
-    known. ``judged`` has the outcomes of the last run."""
+    """Passes a session's events on, and prints a run's outcomes to ``stream`` once all are known.
+    ``judged`` are the outcomes of the last run."""
 
     def __init__(self, inner: EventSink, stream: TextIO) -> None:
         self._inner = inner

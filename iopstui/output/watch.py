@@ -43,8 +43,8 @@ class FrameTable:
     def handle(self, event: Event) -> None:
         if not isinstance(event, FrameReady):
             self._narrator.handle(event)
-        # the first sample has nothing to subtract from it; the watch's last part of a second is in
-        # the totals
+        # the first frame has no seconds; the watch's last part of a second counts only in the
+        # totals
         elif event.frame.seconds and (PARTIAL not in event.frame.flags or not self._has_rows):
             self._frame(event.frame)
 
@@ -63,8 +63,8 @@ class FrameTable:
 
 
 class WatchTable(FrameTable):
-    """One row per frame; for several disks their sum and one row each. ``probed``: the probe's
-    latencies replace the awaits."""
+    """One row per frame; for several disks a row for their sum and one for each. ``probed``: the
+    probe's latencies replace the awaits."""
 
     def __init__(self, out: TextIO, err: TextIO, target: Target, probed: bool = False) -> None:
         super().__init__(out, err, header(probed), lambda frame: rows(frame, target, probed))
@@ -82,7 +82,7 @@ def rows(frame: Frame, target: Target, probed: bool = False) -> list[str]:
     combined = frame.combined(target.opened) if target.opened else None
     when = (units.utc(frame.wall_ms) or "")[11:19]
     times = f"{when:>8} {units.clock(frame.t):>8}"
-    width = LEFT_WIDTH - len(times) - 1  # hundreds of hours are wider
+    width = LEFT_WIDTH - len(times) - 1  # with hundreds of hours, the time is wider
     first = f"{times} {units.cut(printable(target.name), width):>{width}}"
     lines = [_row(first, combined, frame, target.opened, probed), *discard_rows(combined)]
     for layer in target.layers if several else target.layers[1:]:
@@ -127,16 +127,16 @@ COLUMNS = (
     OperationRates.errors_percent.column(title="err%", width=4),
 )  # fmt: skip
 SMB_COLUMNS = (*COLUMNS[:3], COLUMNS[-1], OperationRates.latency.column())
-"""What the SMB client counts; ``latency`` is of all shares on the connection."""
+"""The figures that the SMB client counts; ``latency`` is of all shares on the connection."""
 
 
 def columns_of(protocol: str) -> tuple[Column, ...]:
-    """The columns of "NFS" or "SMB"."""
+    """The columns for the ``protocol`` "NFS" or "SMB"."""
     return SMB_COLUMNS if protocol == SMB_PROTOCOL else COLUMNS
 
 
 class ShareTable(FrameTable):
-    """READ, WRITE and the other operations of each frame."""
+    """Prints rows for READ, WRITE and the other operations of each frame."""
 
     def __init__(self, out: TextIO, err: TextIO, target: Target) -> None:
         columns = columns_of(SMB_PROTOCOL if target.smb_shares else NFS_PROTOCOL)
@@ -149,8 +149,8 @@ def share_header(columns: Sequence[Column] = COLUMNS) -> str:
 
 
 def share_rows(frame: Frame, columns: Sequence[Column] = COLUMNS) -> list[str]:
-    """READ, WRITE and the other operations of a frame; one row of dashes where the mount was not
-    measured."""
+    """Rows for READ, WRITE and the other operations of a frame; one row of dashes if the mount was
+    not measured."""
     share = frame.share
     operations: dict[str, OperationRates | None] = {"read": None}
     if share is not None:
@@ -171,14 +171,14 @@ DISK_WIDTH = 16
 MAX_GROUPS, GROUP_WIDTH = 10, 34
 NOT_OF_DISKS = "* longer than these disks' requests: another disk, a limit, a server, io_uring"
 MIN_PRESSURE_S, PRESSURE_FACTOR = 1.0, 2.0
-"""A task that waits this many times longer than all requests of the disks take does not wait only
+"""If a group waits this many times longer than all requests of the disks take, it waits not only
 for them, but also for another disk, a limit or a server, or it sleeps in io_uring."""
 _MEANS = (DiskRates.r_await, DiskRates.w_await, DiskRates.util)
 GROUP_COLUMNS = tuple(row.column(width=5) for row in USE)
 
 
 def watch_summary(totals: WatchTotals) -> str:
-    """Length and gaps, each disk's means and highest interval, triggers and findings."""
+    """A summary: length and gaps, each disk's means and highest interval, triggers and findings."""
     return "\n".join(_lines(totals))
 
 
@@ -267,7 +267,7 @@ def _groups(totals: WatchTotals) -> Iterator[str]:
 
 
 def _waited_text(group: GroupTotal, totals: WatchTotals) -> str:
-    """How long a task of the group counted as waiting for I/O."""
+    """How long the group's tasks waited for I/O, in words."""
     if group.waited_s is None:
         return ""
     name = "pressure*" if _waits_for_other(group, totals) else "I/O wait"

@@ -1,8 +1,9 @@
 """Dataclasses as JSON arrays and back, by their type hints.
 
-A recording names the fields of each array (``layouts``), so one of an older or newer iopstui is
-read field by field: a missing field gets its default, an unknown one is skipped. ``Names`` are the
-names of dataclasses in the file, so renaming a class does not change the format."""
+A recording names the fields of each array (``layouts``), so a recording of an older or newer
+iopstui is read field by field: a missing field gets its default, an unknown one is skipped.
+``Names`` are the names of dataclasses in the file, so renaming a class does not change the
+format."""
 
 from __future__ import annotations
 
@@ -24,11 +25,12 @@ Names = Mapping[type, str]
 
 MAX_COUNT = 1 << 64
 MAX_FIGURE = 1e21
-"""Larger than any count of kernel and fio (64 bits), and any rate or mean of such counts."""
+"""Larger than any counter of the kernel or fio (64 bits), and than any rate or mean of such
+counters."""
 
 
 class MalformedData(ValueError):
-    """The data does not have the expected form."""
+    """The data does not have the expected structure."""
 
 
 class ImpossibleFigure(MalformedData):
@@ -36,7 +38,7 @@ class ImpossibleFigure(MalformedData):
 
 
 def unchanged(value: Any) -> Any:
-    """The value itself, which JSON can represent."""
+    """The value itself, because JSON can represent it."""
     return value
 
 
@@ -84,11 +86,11 @@ def encoder(kind: Any) -> Coder:
 
 
 def _plain(value: Mapping[Any, Any]) -> dict[Any, Any]:
-    # dict() of another mapping copies item by item, which is many times slower
+    # dict() of another Mapping class copies item by item, which is many times slower
     return dict(value.full() if type(value) is LazyDict else value)
 
 
-# annotations are text that must be compiled; the result is the same for every recording
+# type hints are text that must be compiled; they are the same for every recording
 _hints = cache(field_types)
 
 
@@ -96,7 +98,7 @@ def _encoder_of_dataclass(kind: Any) -> Coder:
     hints = _hints(kind)
     parts = [(field.name, encoder(hints[field.name])) for field in dataclasses.fields(kind)]
     if len(parts) > 1 and all(part is unchanged for _, part in parts):
-        # many times faster; in JSON a tuple is an array, too
+        # attrgetter is many times faster; its tuple becomes an array in JSON, too
         return attrgetter(*(name for name, _ in parts))
     return lambda value: [part(getattr(value, name)) for name, part in parts]
 
@@ -121,7 +123,7 @@ class Decoder:
         return self.decoder_for(kind)(value)
 
     def decoder_for(self, kind: Any) -> Coder:
-        """The function that makes a ``kind``."""
+        """The function that decodes a ``kind``."""
         coder = self._coders.get(kind)
         if coder is None:
             coder = self._coders[kind] = self._make(kind)
@@ -163,7 +165,7 @@ class Decoder:
             else self.decoder_for(hints[name])
             for name in recorded_fields
         ]
-        # if a name occurs several times, the last one counts
+        # JSON may repeat a name: the last value counts
         places = {name: n for n, name in enumerate(recorded_fields) if name in fields}
         return _record(kind, kind_name, parts, places)
 
@@ -173,7 +175,8 @@ def _constant(value: Any) -> Coder:
 
 
 def _record(kind: Any, kind_name: str, parts: list[Coder], places: Mapping[str, int]) -> Coder:
-    """A function that makes a ``kind`` from a list of values, one for each of ``parts``."""
+    """A function that makes a ``kind`` from a list of values, each decoded by its item of
+    ``parts``."""
     count = len(parts)
     names = [field.name for field in dataclasses.fields(kind)]
     in_order = len(places) == count and [*places] == names[:count]
@@ -223,11 +226,12 @@ def _mapping(whole_keys: bool, part: Coder) -> Coder:
 
 
 class _Keys(dict[str, int]):
-    """Cache of whole numbers by their text: CPUs and histogram bins recur in every sample."""
+    """Cache of whole numbers by their text, because CPUs and histogram bins recur in every
+    sample."""
 
     def __missing__(self, key: str) -> int:
         number: int = _checked_count(int(key))
-        # a damaged file may have any
+        # bounded, because a damaged file may have any keys
         if len(self) < MAX_KEYS:
             self[key] = number
         return number
@@ -238,7 +242,7 @@ _KEYS = _Keys()
 
 
 def _are_whole(values: Collection[Any]) -> bool:
-    """Whether ``_checked_count`` accepts each of them; False without values."""
+    """Whether ``_checked_count`` accepts all values; False if there are none."""
     return set(map(type, values)) == {int} and min(values) > -MAX_COUNT and max(values) < MAX_COUNT
 
 
@@ -249,7 +253,7 @@ def _checked_count(value: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
-    # JSON distinguishes 1 and 1.0, so each keeps its type
+    # keep int and float apart, as JSON does (1 and 1.0)
     if type(value) is not int and type(value) is not float:
         raise ImpossibleFigure(f"{_shortened(value)} is not a number")
     if not -MAX_FIGURE < value < MAX_FIGURE:
@@ -258,7 +262,7 @@ def _number(value: Any) -> Any:
 
 
 def _shortened(value: Any) -> str:
-    # Python can't convert a whole number of thousands of digits to text
+    # Python refuses to convert a whole number of thousands of digits to text
     if type(value) is int and abs(value) >= MAX_COUNT:
         return "a number beyond 2^64"
     text = repr(value)

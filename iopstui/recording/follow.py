@@ -24,8 +24,8 @@ INPUT_ENDED = "the input has ended; what has arrived can still be played"
 def wait_for_first_sample(
     path: Path, report: Callable[[str], object], has_ended: Callable[[], bool]
 ) -> None:
-    """Return once the recording has a sample. UsageError if the file is no recording, or if its
-    input ``has_ended`` without one."""
+    """Return once the recording has a sample. Raises UsageError if the file is not a recording, or
+    if its input ``has_ended`` without a sample."""
     waiting = False
     while True:
         input_ended = has_ended()
@@ -45,9 +45,9 @@ def wait_for_first_sample(
 
 
 class InputCopy:
-    """Copies standard input to a file, in a separate thread, so that one can seek in it.
+    """Copies standard input to a file, in a separate thread, because a reader must be able to seek.
 
-    ``ended`` becomes true when the input has ended or can't be kept any more."""
+    ``ended`` becomes true when the input has ended or the copy can't be written any more."""
 
     def __init__(self, source: int, path: Path) -> None:
         self.path = path
@@ -69,12 +69,12 @@ class InputCopy:
 
 
 class FollowSession(ReplaySession):
-    """Plays a recording from its newest second on, as it is written.
+    """Plays a recording that is still being written, from its newest second on.
 
-    ``has_ended`` says that nothing more will come. It can be paused and rewound like any replay; at
-    the end it follows the recording again. A writer that stops without an end marker (it was
-    killed, or its host is gone) is reported after ``STALL_TIMEOUT_S`` or
-    three intervals, whichever is longer, and at once if ``has_ended()`` is true."""
+    ``has_ended`` returns true once nothing more will come. It can be paused and rewound like any
+    replay; at the end it follows the recording again. A writer that stops without an end marker (it
+    was killed, or its host is gone) is reported after ``STALL_TIMEOUT_S`` or three intervals,
+    whichever is longer, and at once if ``has_ended()`` is true."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class FollowSession(ReplaySession):
         has_ended: Callable[[], bool] = lambda: False,
         files: tuple[BinaryIO, BinaryIO] | None = None,
     ) -> None:
-        # one to play, one to look for more; each is read in its own thread
+        # one file to play from, one to look for new records; two threads read them
         play, newest = files or (None, None)
         self._newest_recording = Recording(path, newest)
         self._index_lock = threading.Lock()
@@ -115,7 +115,7 @@ class FollowSession(ReplaySession):
         return self._recording.follow(start)
 
     def _look_for_more(self) -> None:
-        """Extend the index, at most every ``POLL_S``; any thread may ask."""
+        """Extend the index, at most every ``POLL_S``. Any thread may call this."""
         with self._index_lock:
             now = time.monotonic()
             if self._closing or now - self._checked_at < POLL_S:
@@ -135,7 +135,7 @@ class FollowSession(ReplaySession):
             return self._take_goal()
 
     def _report_stall(self) -> None:
-        """Report once that nothing comes any more, and once that it continues."""
+        """Report once that nothing more arrives, and once that data arrives again."""
         if self._stalled_at is not None:
             if self._index.samples > self._stalled_at:
                 self._stalled_at = None

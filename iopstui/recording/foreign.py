@@ -49,18 +49,18 @@ LONGEST_RUN_MS = 10 * 365 * 86_400_000
 MAX_TIMESTAMP_MS = 253_402_300_800_000
 """The year 10000."""
 BUCKET = 1.05
-"""A bucket of fio's histogram is narrower than this share of its values."""
+"""In a bucket of fio's histogram, the highest value is less than this many times the lowest."""
 _COUNTS = "total_ios", "io_bytes", "io_kbytes", "runtime"
 MAX_KEPT_BYTES = 48 << 20
-"""Limit for the JSON of last documents and the packed documents in between."""
+"""Limit for the JSON of the runs' documents together with the compressed documents."""
 JSON_ADVICE = "To get JSON from fio: fio --output-format=json+ --output=RESULT.json JOB.fio"
 _NORMAL = re.compile(rb"^(?:\d;)?fio-\d[\w.\-]*(?:;|\s*$)", re.MULTILINE)
 _FIO_PREFIX = re.compile(r"(?:<[^>]{1,80}> )?fio: ")
 
 
 def detect_file_kind(path: Path) -> str:
-    """RECORDING, JSON, LOG, NORMAL (fio's output for people, or terse) or OTHER (also if it can't
-    be read), judged by content."""
+    """RECORDING, JSON, LOG, NORMAL (fio's normal or terse output) or OTHER (also if it can't be
+    read), judged by content."""
     try:
         if not os.path.isfile(path):
             return OTHER
@@ -70,17 +70,17 @@ def detect_file_kind(path: Path) -> str:
             return RECORDING
         head = text_head(path)
     except UsageError:
-        # its reader reports the error
+        # the code that reads the file later reports the error
         return JSON if begin.startswith(GZIP) else OTHER
     except (OSError, ValueError):
         return OTHER
-    # an empty log, like fio's log of submission latencies with an engine that has none
+    # an empty log: fio writes one of submission latencies even with an engine that has none
     if not head.strip() and log_name(path.name):
         return LOG
     if has_document(head) or _FIO_PREFIX.match(head[:200].decode("utf-8", "replace")):
         return JSON
     if not_json(head) is not None:
-        # its reader names the command that makes JSON of it
+        # reading it reports which command makes JSON of it
         return JSON
     lines = [line for line in head.decode("utf-8", "replace").split("\n")[:4] if line.strip()]
     if lines and all(is_log_line(line) for line in lines[:3]):
@@ -89,8 +89,8 @@ def detect_file_kind(path: Path) -> str:
 
 
 class Statuses(Sequence[FioStatus]):
-    """The successive status documents of a fio. All but the first and last are kept packed: an hour
-    of them would take hundreds of megabytes."""
+    """The successive status documents of one fio. All except the first and the last are compressed,
+    because an hour of them would take hundreds of megabytes."""
 
     def __init__(self, first: FioStatus) -> None:
         self._first = self._last = first
@@ -98,7 +98,7 @@ class Statuses(Sequence[FioStatus]):
         self.packed_bytes = 0
 
     def append(self, status: FioStatus) -> None:
-        """Add the next one."""
+        """Add the next document."""
         if self._last is not self._first:
             packed = zlib.compress(pickle.dumps(self._last, pickle.HIGHEST_PROTOCOL), 1)
             self._between.append(packed)
@@ -118,17 +118,17 @@ class Statuses(Sequence[FioStatus]):
         number = range(len(self))[index]
         if number == 0 or number == len(self) - 1:
             return self._last if number else self._first
-        # of our own memory
+        # safe to unpickle: packed by this process
         status: FioStatus = pickle.loads(zlib.decompress(self._between[number - 1]))
         return status
 
 
 @dataclass(slots=True)
 class FioResult:
-    """One run of fio by its JSON: its documents (several with --status-interval), the last one
-    unchanged, and the ``options`` of all jobs by the job's name ("": global ones). ``messages`` are
-    fio's errors around them, ``broken_documents`` counts broken documents, ``notes`` say what was
-    read differently from how it is written."""
+    """One run of fio, read from its JSON: its documents (several with --status-interval), the last
+    one also unchanged, and the ``options`` of all jobs by job name ("": global options).
+    ``messages`` are fio's errors around them, ``broken_documents`` counts broken documents,
+    ``notes`` say what was read differently from how it is written."""
 
     path: Path
     statuses: Statuses
@@ -139,7 +139,8 @@ class FioResult:
 
     @property
     def options(self) -> list[tuple[str, dict[str, str]]]:
-        """Names of jobs ("": global) with their options, each once; two may share a name."""
+        """Names of jobs ("": global) with their options, each pair once; two jobs may share a
+        name."""
         return _options(self.document)
 
     @property
@@ -149,27 +150,27 @@ class FioResult:
 
     @property
     def host(self) -> str:
-        """Names of all machines, separated by commas; "" if fio does not give them."""
+        """Names of all machines, separated by commas; "" if fio's output has none."""
         return ", ".join(self.hosts)
 
     @property
     def disks(self) -> tuple[Mapping[str, Any], ...]:
-        """fio's disk_util."""
+        """The rows of fio's disk_util."""
         rows = self.document.get("disk_util")
         return tuple(d for d in rows or () if isinstance(d, Mapping))
 
     @property
     def last(self) -> FioStatus:
-        """fio's last word."""
+        """The last status document."""
         return self.statuses[-1]
 
     @property
     def has_histogram(self) -> bool:
-        """Whether there is a histogram (json+)."""
+        """Whether the documents have histograms (json+)."""
         return any(d.bins for job in self.last.jobs for d in job.directions.values())
 
     def names_log(self, prefix: str) -> bool:
-        """Whether one of its options made fio write a log with that prefix."""
+        """Whether one of the options made fio write a log with that prefix."""
         return any(
             Path(value or job).name == prefix
             for job, options in self.options
@@ -182,8 +183,8 @@ _LOGS = ("write_bw_log", "write_iops_log", "write_lat_log")
 
 
 def read_results(path: Path) -> list[FioResult]:
-    """Read the runs in fio's JSON, ignoring other output around it. UsageError if it has no whole
-    document."""
+    """Read the runs in fio's JSON, ignoring other output around it. Raises UsageError if it has no
+    complete document."""
     reader = ResultReader(path)
     results: list[FioResult] = []
     latest: dict[str, FioResult] = {}
@@ -239,7 +240,7 @@ def _no_result(path: Path, messages: Sequence[str]) -> UsageError:
 
 
 def read_result(path: Path) -> FioResult:
-    """Read the only run of a file. UsageError if it has none, or several."""
+    """Read the only run of a file. Raises UsageError if it has none, or several."""
     results = read_results(path)
     if len(results) > 1:
         raise UsageError(f"{printable(path)} holds {len(results)} runs of fio; this needs a file "
@@ -249,7 +250,7 @@ def read_result(path: Path) -> FioResult:
 
 
 def _check(path: Path, document: Mapping[str, Any], status: FioStatus) -> None:
-    """UsageError for a document that is damaged or not from fio."""
+    """Raise UsageError for a document that is damaged or not from fio."""
     _check_names(path, status)
     _check_counts(path, document)
     _check_figures(path, status)
@@ -264,14 +265,14 @@ def _check_names(path: Path, status: FioStatus) -> None:
 
 
 def _check_counts(path: Path, document: Mapping[str, Any]) -> None:
-    """UsageError for counts that are not numbers: a report would show 0 for them."""
+    """Raise UsageError for counts that are not numbers: a report would show 0 for them."""
     for row in document["jobs"]:
         if not isinstance(row, Mapping):
             continue
         parts = [part for name in DIRECTIONS if isinstance(part := row.get(name), Mapping)]
         values = [part.get(key, 0) for part in parts for key in _COUNTS]
         for value in (*values, row.get("error", 0)):
-            # some tools write all numbers as texts
+            # some tools write all numbers as strings
             if type(value) not in (int, float) and not (
                 isinstance(value, str) and value.strip().isdecimal()
             ):
@@ -279,8 +280,8 @@ def _check_counts(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def _check_figures(path: Path, status: FioStatus) -> None:
-    """UsageError for figures that fio can't have: negative or larger than 64 bits, a mean or
-    percentile above the maximum, decreasing percentiles, an impossible date."""
+    """Raise UsageError for figures that fio can't have printed: negative or larger than 64 bits, a
+    mean or percentile above the maximum, decreasing percentiles, an impossible date."""
     for job in status.jobs:
         for part in job.directions.values():
             figures = [part.issued, part.io_bytes, part.iops, part.bw_bytes, part.runtime_ms]
@@ -290,7 +291,8 @@ def _check_figures(path: Path, status: FioStatus) -> None:
             mean = part.lat if part.bins_of == "lat" else part.clat
             most_ns = part.lat_max_ns
             above = mean is not None and most_ns and mean.mean_ns > most_ns + 1
-            # with lat_percentiles= fio before 3.16 has the percentiles of lat, the maximum of clat
+            # with lat_percentiles= fio before 3.16 prints percentiles of lat beside the maximum of
+            # clat
             of_lat = "lat_percentiles" in job.options
             if not _can_be_percentiles(part.percentiles, None if of_lat else most_ns):
                 raise _impossible(path, job.name)
@@ -300,8 +302,9 @@ def _check_figures(path: Path, status: FioStatus) -> None:
 
 
 def _can_be_percentiles(percentiles: Mapping[str, int], max_ns: int | None) -> bool:
-    """Whether these percentiles rise and don't exceed the maximum. fio states the middle of a
-    bucket, old versions state microseconds, and fio 3.1 has 0 for one that it does not find."""
+    """Whether these percentiles rise and don't exceed the maximum. fio prints the middle of a
+    bucket, old versions print microseconds, and fio 3.1 prints 0 for a percentile that it does not
+    find."""
     by_rank = sorted((float(name.removeprefix("p")), ns) for name, ns in percentiles.items() if ns)
     values = [ns for _, ns in by_rank]
     return values == sorted(values) and not (
@@ -326,7 +329,7 @@ def _options(data: Mapping[str, Any]) -> list[tuple[str, dict[str, str]]]:
     for name, options in parts:
         if isinstance(options, Mapping):
             section = name, {str(key): str(value) for key, value in options.items()}
-            # clones of a section follow one another
+            # the clones of a section (numjobs) follow each other
             if not sections or sections[-1] != section:
                 sections.append(section)
     return sections
@@ -342,7 +345,7 @@ class LogFile:
 
 
 def named_log(path: Path) -> LogFile:
-    """A log whose lines are still to be read. Raises UsageError if its name does not tell what it
+    """A log whose lines are not read yet. Raises UsageError if its name does not say what it
     logs."""
     name = log_name(path.name)
     if name is None:
@@ -356,8 +359,8 @@ def named_log(path: Path) -> LogFile:
 
 
 def log_bases_ms(files: Sequence[LogFile], result: FioResult | None) -> list[int | None]:
-    """The origin of each log's times, so that the jobs are at their real times: from the logs' own
-    wall clocks, or from the starts of the jobs in fio's JSON."""
+    """The start time of each log, which places the jobs at their real times: from wall clocks in
+    the logs, or from the jobs' starts in fio's JSON."""
     epochs = [log_epoch_ms(_first_line(file.path)) for file in files]
     first = min((epoch for epoch in epochs if epoch is not None), default=None)
     starts = [*map(round, begins_ms(result.last.jobs))] if result else []
@@ -376,8 +379,8 @@ def _first_line(path: Path) -> str:
 
 
 def read_log_file(file: LogFile, base_ms: int | None = None) -> LogFile:
-    """Read a log file with its lines, whose times count from ``base_ms``. UsageError if it can't be
-    read."""
+    """Read a log file with its lines, whose times count from ``base_ms``. Raises UsageError if it
+    can't be read."""
     lines = (
         line
         for block in text_blocks(file.path)
@@ -394,7 +397,7 @@ def read_log_file(file: LogFile, base_ms: int | None = None) -> LogFile:
 
 
 def result_target_error(path: Path, kind: str) -> UsageError:
-    """The error for a result file given as a target."""
+    """The error for a file with fio's results that was given as a target."""
     name = printable(path)
     description = {
         RECORDING: ("a recording of iopstui", f"iopstui replay {name}, or iopstui report {name}"),

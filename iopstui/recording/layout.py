@@ -65,16 +65,16 @@ HEAD = struct.Struct(">cdII")
 HEADER, KEY, SAMPLE, EVENT = b"H", b"K", b"S", b"E"
 KEY_EVERY = 60
 MAX_CHUNK_BYTES = 64 << 20
-# memory for all events together; a day of them takes some MiB
+# limit for the memory of all events together; a day of events takes some MiB
 MAX_EVENTS = 160 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """First record: the machine and session of all numbers behind it. ``started_ms`` is the wall
-    clock (ms since the epoch) at time 0; ``kernel`` the kernel's release; ``idle_frames`` as in
-    LiveSession; ``topology`` the machine's CPUs; ``own_files`` whether the jobs named their files
-    themselves (``None``: an older recording, which does not say)."""
+    """The first record: the machine and session that all following numbers are from. ``started_ms``
+    is the wall clock (ms since the epoch) at time 0; ``kernel`` the kernel's release;
+    ``idle_frames`` as in LiveSession; ``topology`` the machine's CPUs; ``own_files`` whether the
+    jobs named their files themselves (``None``: an older recording, which does not say)."""
 
     iopstui: str
     host: str
@@ -89,7 +89,7 @@ class Header:
     own_files: bool | None = None
 
 
-# These names are in files: they stay, even if a class is renamed.
+# Recordings contain these names: keep them, even if a class is renamed.
 EVENT_KINDS: dict[str, type] = {
     "StepStarted": events.StepStarted,
     "Planned": events.RunPlanned,
@@ -170,8 +170,8 @@ NAMES: dict[type, str] = {kind: name for name, kind in {**_PARTS, **EVENT_KINDS}
 
 @cache
 def all_layouts() -> dict[str, list[str]]:
-    """The fields of everything in a recording. Computed for the first recording, not at the start
-    of every command: reading the type hints takes 5 ms."""
+    """The fields of everything in a recording. Computed when the first recording begins, not at the
+    start of every command, because reading the type hints takes 5 ms."""
     return layouts((Header, RawSample, *EVENT_KINDS.values()), NAMES)
 
 
@@ -181,8 +181,8 @@ def pack(value: Any) -> bytes:
 
 
 def sample_stream(level: int) -> Any:
-    """The compressor of the samples from one key to the next. They are mostly numbers, which this
-    strategy makes a twelfth smaller."""
+    """The compressor of the samples from one key to the next. They are mostly numbers, which
+    this strategy makes a twelfth smaller."""
     return zlib.compressobj(level, strategy=zlib.Z_FILTERED)
 
 
@@ -191,5 +191,5 @@ def head(kind: bytes, t: float, payload: bytes) -> bytes:
 
 
 def checksum(kind: bytes, t: float, payload: bytes) -> int:
-    """CRC-32 over a chunk without the CRC itself."""
+    """CRC-32 over a chunk, without the field of the CRC itself."""
     return zlib.crc32(payload, zlib.crc32(struct.pack(">cdI", kind, t, len(payload))))

@@ -1,7 +1,7 @@
 """Read only the parts of a recording's samples that a report or table needs.
 
 Most of a sample's text is fio's histogram, which is read as two columns (model/histogram.py) and
-not as an object of JSON. Parts that no report uses stay text."""
+not as an object of JSON. Parts that no report uses are not parsed."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _ENDS = (b'},"c', b'},"')
 _DIGITS = b"0123456789"
 _read = json.JSONDecoder().raw_decode
 _COUNTS = rb'\{[0-9",:]*\}'
-# fields before them in a sample, then the interrupt counts by CPU: block softirqs, each IRQ,
-# function calls
+# matches the fields at the beginning of a sample and the interrupt counts by CPU after them: block
+# softirqs, each IRQ, function calls
 _INTERRUPTS = re.compile(
     rb"(\[[^\[{]*,\[[^\[{]*,\[[^\[{]*,\{[^{}]*\},\{[^{}]*\},)"
     rb'%s,\{(?:"[0-9]+":%s,?)*\},(?:null|%s)(?=,)' % (_COUNTS, _COUNTS, _COUNTS)
@@ -53,20 +53,20 @@ _KERNEL = ["monotonic_ns", "wall_ms", "took_ns", "disks", "cpus", "softirq_block
 
 
 class PartialSamples:
-    """Reads the JSON of samples, in order: successive ones share equal parts. Gives and raises the
-    same as ``Decoder``, except for the fields ``without``. ``fast``: there are enough samples that
-    a faster JSON parser is worth loading."""
+    """Reads the JSON of samples, in order; successive samples share equal parts. Returns and raises
+    the same as ``Decoder``, except for the fields ``without``. ``fast``: there are enough samples
+    that a faster JSON parser is worth loading."""
 
     def __init__(self, layouts: Layouts, without: Without = LEFT_OUT, fast: bool = False) -> None:
         self._fast = fast
         self._list = _quick_list if fast else _list
         self._decode = _PartialDecoder(layouts, without)
         fields = layouts.get(form.NAMES[DirectionStatus], [])
-        # the histogram is found by what follows it
+        # a histogram is found by the field after it: is this the known order?
         self._histograms_known = "bins" in fields and fields[fields.index("bins") :][1:2] == [
             "bins_of"
         ]
-        # interrupt counts are found by the fields before and after them: is this the known order?
+        # interrupt counts are found by the fields around them: is this the known order?
         kernel = layouts.get(form.NAMES[KernelSample], [])[:-1]
         fourth = layouts.get(form.NAMES[RawSample], [])[3:4]
         self._interrupts_known = fourth == ["kernel"] and kernel[: len(_KERNEL)] == _KERNEL
@@ -74,10 +74,10 @@ class PartialSamples:
         self._keys: dict[int, tuple[list[bytes], list[int]]] = {}
 
     def read(self, data: bytes) -> tuple[Any, RawSample]:
-        """Whether it is shown, and the sample."""
+        """Return whether the sample is shown, and the sample."""
         check_memory(data)
         if self._interrupts_known:
-            # on a wide machine they are most of the text
+            # on a machine with many CPUs, interrupt counts are most of the text
             data = _without_interrupts(data)
         cut = self._split_histograms(data) if self._histograms_known else None
         if cut is None:
@@ -91,8 +91,8 @@ class PartialSamples:
         return is_shown, raw
 
     def _split_histograms(self, data: bytes) -> tuple[bytes, list[HistogramColumns]] | None:
-        """The text with a number instead of each histogram, and the histograms; ``None`` if they
-        are not plain columns."""
+        """The text with a number in place of each histogram, and the histograms; ``None`` if a
+        histogram is not written in the usual form."""
         histograms: list[HistogramColumns] = []
         parts: list[bytes] = []
         place = 0
@@ -108,10 +108,11 @@ class PartialSamples:
         return b"".join(parts), histograms
 
     def _columns(self, data: bytes, begin: int, end: int, number: int) -> HistogramColumns | None:
-        """The object from ``begin`` to ``end`` if it has whole keys, ascending, and counts."""
+        """The histogram from ``begin`` to ``end``, if its keys are whole, ascending numbers and its
+        values are counts."""
         text = data[begin:end]
         buckets = text.count(b":")
-        # without its digits, the text must be that of whole numbers and nothing else
+        # without its digits, the text must look like that of an object of whole numbers
         if text.translate(None, _DIGITS) != b'{%s"":}' % (b'"":,' * (buckets - 1)):
             return None
         parts = text.split(b'"')
@@ -128,8 +129,8 @@ class PartialSamples:
         return HistogramColumns(places, counts)
 
     def _key_numbers(self, number: int, keys: list[bytes]) -> list[int] | None:
-        """The keys as numbers, reused from the last histogram if equal; ``None`` if they are no
-        bucket keys. ValueError if they are not written like JSON numbers."""
+        """The keys as numbers, reused from the last histogram if equal; ``None`` if they are not
+        keys of buckets. Raises ValueError if they are not written like JSON numbers."""
         cached = self._keys.get(number)
         if cached is not None and cached[0] == keys:
             return cached[1]
@@ -141,7 +142,7 @@ class PartialSamples:
 
 
 def _without_interrupts(data: bytes) -> bytes:
-    """The text without the counts of interrupts; unchanged if they are written in another form."""
+    """The text without interrupt counts; unchanged if they are not written in the known form."""
     match = _INTERRUPTS.match(data)
     return data if match is None else b"%s{},{},null%s" % (match[1], data[match.end() :])
 
@@ -168,7 +169,7 @@ def _next_end(data: bytes, place: int) -> int:
 
 
 class _PartialDecoder(Decoder):
-    """A decoder that replaces numbers by the ``histograms`` they stand for."""
+    """A decoder that replaces the numbers in the text by the ``histograms`` that they stand for."""
 
     def __init__(self, layouts: Layouts, without: Without) -> None:
         super().__init__(layouts, form.NAMES, without)
@@ -192,8 +193,8 @@ class _PartialDecoder(Decoder):
 
 
 def _cached(coder: Coder) -> Coder:
-    """A caching ``coder``: its result is kept while the value stays the same (every sample has the
-    job's options)."""
+    """Wrap ``coder``: reuse the last result if the value is the same (every sample has the job's
+    options)."""
     cached: tuple[Any, Any] | None = None
 
     def decode(value: Any) -> Any:

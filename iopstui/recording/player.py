@@ -1,4 +1,4 @@
-"""Play a recording, of one host or of many, at any speed and from any second of it."""
+"""Play a recording, of one host or of many, at any speed and from any second."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _CLOCK = re.compile(r"([0-9]{1,4}:){0,2}[0-9]{1,7}([.][0-9]{1,3})?")
 
 
 class Timed(Protocol):
-    """What a recording consists of."""
+    """An item of a recording."""
 
     @property
     def t(self) -> float:
-        """Its second."""
+        """The item's time, in seconds of the recording."""
 
 
 Item = TypeVar("Item", bound=Timed)
@@ -35,13 +35,13 @@ class Player(ABC, Generic[Item, Event]):
     """Shows each item at its time, in a separate thread. Subclasses define the items (``_items``),
     how to show one (``_show``), and the length of the recording (``end``).
 
-    ``on_failure`` is called in the thread with what ends the replay."""
+    ``on_failure`` is called in the thread with the exception that ends the replay."""
 
     lookback_s: float
-    """After a jump, this many seconds before the goal are played at once, so that charts have a
-    past."""
+    """After a jump, this many seconds before the goal are played at once, so that charts show what
+    came before."""
     longest_pause_s = math.inf
-    """Longer pauses in the recording are shortened to this."""
+    """Longer pauses in the recording are shortened to this (s)."""
 
     def __init__(self, speed: float) -> None:
         self.speed = speed
@@ -57,7 +57,7 @@ class Player(ABC, Generic[Item, Event]):
         self._since = 0.0
         self._due = 0.0
 
-    # -- what it plays
+    # -- the content
 
     @property
     @abstractmethod
@@ -71,29 +71,29 @@ class Player(ABC, Generic[Item, Event]):
 
     @abstractmethod
     def _items(self, goal: float | None) -> Iterator[Item | None]:
-        """The items after a jump to ``goal``, or from the beginning; ``None`` means: wait for
+        """The items after a jump to ``goal``, or from the beginning; a ``None`` means: wait for
         more."""
 
     @abstractmethod
     def _show(self, item: Item) -> None:
-        """Report the item's events to ``_sink``."""
+        """Send the item's events to ``_sink``."""
 
     def _ends_step(self, item: Item) -> bool:
         return True
 
     def _wait_for_more(self) -> float | None:
-        """Wait for a recording to grow; return the goal of a jump if one is requested."""
+        """Wait for a recording to grow; return the goal of a jump as soon as one is requested."""
         return None
 
     def time_text(self, t: float) -> str:
-        """A second of the recording for people."""
+        """A second of the recording, as text for people."""
         return clock(t)
 
     time_example = "1:30, 1:02:03, 90"
 
     def time_of(self, text: str) -> float:
-        """The second of the recording that a user's text means. UsageError if it is not a time, or
-        not in the recording."""
+        """The second of the recording that a user's text means. Raises UsageError if it is not a
+        time, or not in the recording."""
         t = self._second_of(text.strip())
         if not 0.0 <= t < self.end + 1.0:
             raise UsageError(f"Nothing was recorded at {printable(text)}.",
@@ -108,7 +108,7 @@ class Player(ABC, Generic[Item, Event]):
             seconds = 60 * seconds + float(part)
         return seconds
 
-    # -- what the screen asks for
+    # -- requests of the screen
 
     @property
     def running(self) -> bool:
@@ -122,7 +122,7 @@ class Player(ABC, Generic[Item, Event]):
 
     @property
     def at(self) -> float:
-        """Position, in seconds from the recording's beginning."""
+        """The position, in seconds from the recording's beginning."""
         with self._condition:
             return self._shown_position()
 
@@ -143,7 +143,7 @@ class Player(ABC, Generic[Item, Event]):
 
     def pause(self, paused: bool) -> None:
         """Pause or continue. At the end, continuing begins again, or follows a recording that is
-        still written."""
+        still being written."""
         with self._condition:
             self._move_to(self._shown_position())
             self.paused = paused
@@ -152,14 +152,14 @@ class Player(ABC, Generic[Item, Event]):
             self._condition.notify()
 
     def step(self) -> None:
-        """Show what comes next, and stop there."""
+        """Show the next item and pause there."""
         with self._condition:
             self._move_to(self._shown_position())
             self.paused = self._stepping = True
             self._condition.notify()
 
     def set_speed(self, speed: float) -> None:
-        """Play this many seconds of the recording per second."""
+        """Play this many seconds of the recording per second of time."""
         with self._condition:
             self._move_to(self._position())
             self.speed = min(FASTEST, max(SLOWEST, speed))
@@ -179,20 +179,21 @@ class Player(ABC, Generic[Item, Event]):
             self._condition.notify()
 
     def seek_by(self, seconds: float) -> None:
-        """Go this many seconds forward (negative: back); keys pressed in a row add up."""
+        """Go this many seconds forward (negative: back). The steps of keys pressed in a row add
+        up."""
         with self._condition:
             self.seek((self._shown_position() if self._goal is None else self._goal) + seconds)
 
-    # -- positions, with the lock held
+    # -- positions; call these with the lock held
 
     def _position(self) -> float:
-        """What may be shown by now."""
+        """The second up to which items may be shown by now."""
         if self.paused or self._thread is None:
             return self._t
         return self._t + (time.monotonic() - self._since) * self.speed
 
     def _shown_position(self) -> float:
-        """The position shown, which may lag behind at a high speed."""
+        """The second up to which items are shown; at a high speed it may lag behind."""
         return min(max(self._t, min(self._position(), self._due)), self.end)
 
     def _move_to(self, t: float) -> None:
@@ -211,11 +212,11 @@ class Player(ABC, Generic[Item, Event]):
         try:
             while not self._closing:
                 goal = self._play(self._items(goal))
-        except Exception as error:  # reported, not lost with the thread
+        except Exception as error:  # report the failure instead of losing it with the thread
             self.on_failure(error)
 
     def _play(self, items: Iterator[Item | None]) -> float | None:
-        """Play until a jump (return its goal) or until it is closed (``None``)."""
+        """Play until a jump is requested (return its goal) or until it is closed (``None``)."""
         shown_t = -1.0
         for item in items:
             while (goal := self._wait_for(item)) is not None:
@@ -238,7 +239,7 @@ class Player(ABC, Generic[Item, Event]):
             self._due = math.inf
             return self._wait_for_more()
         with self._condition:
-            # do not wait for events after the last sample
+            # the end is the last sample: do not wait for events after it
             self._due = due = min(item.t, self.end)
             while not self._closing:
                 if self._goal is not None:

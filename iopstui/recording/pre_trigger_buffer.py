@@ -14,8 +14,8 @@ from iopstui.model.samples import RawSample
 from iopstui.recording.records import JobRun, RecordedDevices
 
 MAX_SAMPLES = 2400
-"""A limit for any sampling rate: a packed sample takes 2 kB with 2 CPUs and one disk, more with
-more."""
+"""Limit at any sampling rate. A packed sample takes 2 kB with 2 CPUs and one disk, more with more
+of them."""
 
 
 EXPERIMENT = (
@@ -26,8 +26,7 @@ EXPERIMENT = (
 
 class CurrentState:
     """The current run and experiment (all points so far), for a recording that begins in the middle
-    of them. With ``keeps_finished`` an experiment stays after its end, until something else is
-    run."""
+    of them. With ``keeps_finished``, a finished experiment is kept until something else is run."""
 
     def __init__(self, keeps_finished: bool = False) -> None:
         self._keeps_finished = keeps_finished
@@ -57,26 +56,27 @@ class CurrentState:
 
     @property
     def finished(self) -> bool:
-        """True if the experiment it keeps has ended."""
+        """Whether the kept experiment has ended."""
         last = self._experiment[-1] if self._experiment else None
         return isinstance(last, events.ExperimentFinished)
 
     def records_before(self, later: Iterable[Any]) -> list[Any]:
-        """Records needed in front of a recording of ``later``: no ended experiment if another job
-        runs."""
+        """The records to put before a recording of ``later``. An ended experiment is left out if
+        another job runs."""
         other_job = self.finished and any(isinstance(item, JobRun) for item in later)
         return [*([] if other_job else self._experiment), *self._run.values()]
 
 
 class BaselineSamples:
-    """Samples that the next difference needs: the last one, and the last ones with parts that not
-    every sample has. Two with a document of fio, because fio repeats its last one."""
+    """The samples that the next frame's differences need: the last one, and for each part that not
+    every sample has, the last one with it. Of samples with a document of fio two are kept, because
+    fio repeats its last document."""
 
     def __init__(self) -> None:
         self._samples: dict[str, RawSample] = {}
 
     def add(self, raw: RawSample) -> None:
-        """The next sample comes after this one."""
+        """Take ``raw`` as the newest sample."""
         if raw.fio is not None:
             before = self._samples.get("fio")
             same_run = before is not None and before.step == raw.step
@@ -89,7 +89,7 @@ class BaselineSamples:
         self._samples["last"] = raw
 
     def forget_run(self) -> None:
-        """Forget the run: nothing is subtracted from it any more."""
+        """Forget the samples of the run: the next run's counters are not subtracted from them."""
         self._samples = {
             key: dataclasses.replace(raw, fio=None)
             for key, raw in self._samples.items()
@@ -102,7 +102,7 @@ class BaselineSamples:
 
 
 class _Packed(NamedTuple):
-    """A sample in a tenth of its memory, for 0.2 ms of a CPU."""
+    """A compressed sample: a tenth of the memory, for 0.2 ms of CPU time."""
 
     arrived_ns: int
     data: bytes
@@ -117,9 +117,9 @@ class _Packed(NamedTuple):
 
 
 class PreTriggerBuffer:
-    """The samples and events of the last ``seconds``, oldest first, with what must precede the
-    oldest one: its ``lead`` samples, the run of that time (``initial_state``) and the ``devices``.
-    At most MAX_SAMPLES."""
+    """The samples and events of the last ``seconds``, oldest first, with what a recording needs
+    before the oldest one: its ``lead`` samples, the run of that time (``initial_state``) and the
+    ``devices``. Keeps at most MAX_SAMPLES."""
 
     def __init__(self, seconds: float) -> None:
         self.lead = BaselineSamples()
@@ -134,7 +134,7 @@ class PreTriggerBuffer:
         return [item.unpacked() if isinstance(item, _Packed) else item for item in self._items]
 
     def add(self, item: Any) -> None:
-        """A sample was taken, or something happened."""
+        """Add a sample or an event."""
         if not isinstance(item, RawSample):
             self._items.append(item)
             return
@@ -148,7 +148,7 @@ class PreTriggerBuffer:
         return now_ns - first.arrived_ns > self._span_ns or self._samples > MAX_SAMPLES
 
     def _drop(self) -> None:
-        """Drop the oldest sample, with the events before it."""
+        """Drop the oldest sample and the events before it."""
         while not isinstance(first := self._items.popleft(), _Packed):
             self.initial_state.add(first)
             if isinstance(first, RecordedDevices):

@@ -1,4 +1,4 @@
-"""Read a recording as a stream, in bounded memory, from any key sample."""
+"""Read a recording as a stream, in bounded memory, starting at any key sample."""
 
 from __future__ import annotations
 
@@ -29,18 +29,20 @@ RECORDING_ADVICE = "To make a recording: iopstui run --job JOB --record FILE"
 DEMO = "demo"
 MAX_TIME_S = 1e9
 MAX_RATIO = 256
-"""How many times larger than the file its samples may be; zlib makes a thousand times of zeros, and
-about 30 times of real samples."""
+"""Limit for the size of unpacked samples, as a multiple of the file's size. zlib reaches 1000 with
+zeros, and about 30 with real samples."""
 MAX_HOLE_BYTES = 16 << 20
-"""How far the next key is searched after damage; a minute of many disks and CPUs takes 1 MiB."""
+"""How far the next key sample is searched after damage. A minute on a machine with many disks and
+CPUs takes 1 MiB."""
 MAX_MONOTONIC_NS = 1 << 63
-"""What CLOCK_MONOTONIC can say."""
+"""Above any value of CLOCK_MONOTONIC."""
 KINDS = form.HEADER + form.KEY + form.SAMPLE + form.EVENT
 
 
 @dataclass(frozen=True, slots=True)
 class SampleRecord:
-    """A raw sample at ``t``. One without ``is_shown`` is only there for the next difference."""
+    """A raw sample at ``t``. If not ``is_shown``, it is needed only for the next sample's
+    differences."""
 
     t: float
     raw: RawSample
@@ -49,7 +51,8 @@ class SampleRecord:
 
 @dataclass(frozen=True, slots=True)
 class EventRecord:
-    """A record other than a sample: an event of the session, a JobRun, Devices or Stopped."""
+    """A record other than a sample: an event of the session, a JobRun, RecordedDevices or
+    RecordingEnd, for example."""
 
     t: float
     value: Any
@@ -65,8 +68,8 @@ class RecordingTooShort(UsageError):
 @dataclass(slots=True)
 class RecordingIndex:
     """Index of a recording, from the heads of its chunks. ``keys`` and ``key_times`` are the
-    positions at which reading can begin; ``events`` everything except samples, with positions;
-    ``end`` the last sample's time. ``has_end_marker``: the recording was stopped properly."""
+    positions at which reading can begin; ``events`` are all other records with their positions,
+    ``end`` is the last sample's time. ``has_end_marker``: the recording was stopped properly."""
 
     keys: array[int] = field(default_factory=lambda: array("q"))
     key_times: array[float] = field(default_factory=lambda: array("d"))
@@ -76,7 +79,7 @@ class RecordingIndex:
     has_end_marker: bool = False
 
     def key_before(self, t: float) -> int:
-        """Position to begin reading from to get everything from ``t`` on."""
+        """The position at which to begin reading to get everything from ``t`` on."""
         position = bisect_right(self.key_times, t) - 1
         return self.keys[max(position, 0)] if self.keys else 0
 
@@ -96,18 +99,19 @@ class _Chunk:
 
 
 def recording_path(name: str) -> Path:
-    """The file meant by a command line; "demo" is the recording that comes with iopstui."""
+    """The file meant on a command line; "demo" is the recording that comes with iopstui."""
     if name == DEMO:
         return Path(iopstui.__file__).resolve().parent / "data" / "demo.iops"
     return Path(name)
 
 
 class Recording:
-    """An open recording. Raises UsageError if it is not a recording, or one of a newer iopstui.
+    """An open recording. Raises UsageError if the file is not a recording, or is from a newer
+    iopstui.
 
     After reading, ``damage`` says why not all of the file was read ("" if it was), and
-    ``unread_bytes`` how much was not. After damage, reading continues at the next key. ``file`` is
-    the open file, if this process may not open ``path`` itself."""
+    ``unread_bytes`` how much was not. After damage, reading continues at the next key. ``file``:
+    the file, already open, if this process may not open ``path`` itself."""
 
     def __init__(self, path: Path, file: BinaryIO | None = None) -> None:
         self.path = path
@@ -133,12 +137,12 @@ class Recording:
 
     @property
     def has_hole(self) -> bool:
-        """Whether reading went on after a damaged part."""
+        """Whether reading continued after a damaged part."""
         return any(self._holes.values())
 
     def reopen(self) -> None:
-        """Open the same file again to get its own position: a forked process shares its parent's.
-        OSError if that fails."""
+        """Open the same file again, because a forked process shares the file position of its
+        parent. Raises OSError if that fails."""
         self._file = os.fdopen(os.open(f"/proc/self/fd/{self._file.fileno()}", os.O_RDONLY), "rb")
 
     def close(self) -> None:
@@ -151,27 +155,28 @@ class Recording:
         self.close()
 
     def skip_unneeded_fields(self, without: Without = LEFT_OUT) -> None:
-        """From now on samples lack the fields ``without``, which a report does not need
-        (partial_samples.py), and are read in a fraction of the time."""
+        """From now on, leave the fields ``without`` out of samples (partial_samples.py); this reads
+        them in a fraction of the time."""
         self._partial = PartialSamples(self._layouts, without, self._large)
 
     def pass_over(self, *names: str) -> None:
-        """From now on records of these names are not even parsed."""
+        """From now on, do not even parse records of these names."""
         self._passed_over = tuple(form.pack([name])[:-1] + b"," for name in names)
 
     # -- reading
 
     def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record]:
-        """Everything from ``start`` (a position of the index) up to ``end``, in order. After damage
-        it continues at the next key."""
+        """All records from ``start`` (a position of the index) to ``end``, in order. After damage,
+        reading continues at the next key."""
         records = self._read(start, end, growing=False)
         return (record for record in records if record is not None)
 
     def follow(self, start: int | None = None) -> Iterator[Record | None]:
         """The records of a file that is still being written, in order, until its end marker.
 
-        ``None`` means that nothing more is there yet; the next step checks the file again."""
-        self.damage = ""  # the part cut off when the index was made has arrived since
+        Yields ``None`` if there is nothing more yet; the next step looks at the file again."""
+        # the chunk that was incomplete when the index was made may be complete by now
+        self.damage = ""
         for record in self._read(start, None, growing=True):
             yield record
             if isinstance(record, EventRecord) and isinstance(record.value, form.RecordingEnd):
@@ -211,8 +216,8 @@ class Recording:
                 return
 
     def payloads(self) -> Iterator[tuple[bytes, float, bytes]]:
-        """(kind, time, JSON) of each chunk in order, not decoded, to copy a part of the recording.
-        ``event`` reads those of kind ``E``."""
+        """(kind, time, JSON) of each chunk in order, unpacked but not parsed, to copy a part of the
+        recording. ``event`` parses the JSON of kind ``E``."""
         stream: Any = None
         kinds = form.HEADER + form.KEY + form.SAMPLE + form.EVENT
         for chunk in self._chunks(None, kinds, growing=False):
@@ -229,7 +234,8 @@ class Recording:
             yield chunk.kind, chunk.t, data
 
     def event(self, data: bytes) -> Any:
-        """The record in this JSON; None for one that only a newer iopstui knows."""
+        """The record in this JSON; ``None`` if its class is unknown, as in a recording of a newer
+        iopstui."""
         try:
             name, value = parse_json(data, is_large=False)
             kind = form.EVENT_KINDS.get(name)
@@ -258,7 +264,7 @@ class Recording:
             if chunk.at != self._indexed:
                 index.events.append((chunk.at, _hole(index.end)))
             if chunk.kind == form.EVENT and not self._index_event(index, chunk):
-                # what follows damage is not read
+                # reading stops at this damage, so index nothing after it
                 return
             self._indexed = chunk.end
             if chunk.kind == form.KEY:
@@ -269,7 +275,7 @@ class Recording:
                 index.end = max(index.end, chunk.t)
 
     def _index_event(self, index: RecordingIndex, chunk: _Chunk) -> bool:
-        """False if it can't be read."""
+        """Add the event to ``index``. Returns False if it can't be read."""
         try:
             event = self._read_event(chunk, self._index_allowance)
         except ImpossibleFigure as error:
@@ -283,7 +289,8 @@ class Recording:
         return True
 
     def _reaches(self, end: int, growing: bool) -> bool:
-        """Whether the file is at least ``end`` bytes long, or has grown to that."""
+        """Whether the file has at least ``end`` bytes; checks the size of a ``growing`` file
+        again."""
         if end > self.size and growing:
             self.size = os.fstat(self._file.fileno()).st_size
         return end <= self.size
@@ -295,11 +302,11 @@ class Recording:
     def _read_chunks(
         self, start: int | None, keep: bytes, growing: bool
     ) -> Iterator[_Chunk | None]:
-        """The chunks; payloads only of the kinds in ``keep``, others are skipped. ``None`` if a
+        """The chunks in order, with the payloads only of the kinds in ``keep``. ``None`` if a
         ``growing`` file has no complete chunk yet."""
         place = self.start if start is None else start
         while True:
-            # another reader may have moved the position in the same file
+            # another reader of the same open file may have moved its position
             self._file.seek(place)
             head = self._file.read(max(form.HEAD.size, len(form.NAME)))
             if head.startswith(form.NAME):
@@ -324,7 +331,7 @@ class Recording:
                     yield None
                     continue
                 why = "cut off"
-            # a chunk of no known kind may be a damaged one of a known kind
+            # a chunk of an unknown kind may be a known one whose head is damaged
             elif kind in keep or kind not in KINDS:
                 payload = self._file.read(length)
                 if form.checksum(kind, t, payload) != checksum:
@@ -339,15 +346,17 @@ class Recording:
             place = behind
 
     def _behind(self, place: int, why: str, growing: bool) -> int | None:
-        """Where reading continues after the damage at ``place``; ``None`` if it does not."""
+        """The position where reading continues after the damage at ``place``; ``None`` if it ends
+        there."""
         if place not in self._holes:
             self._damaged(place, why, None if growing else self._next_key(place + 1))
         return self._holes[place]
 
     def _damaged(self, place: int, why: object, until: int | None = None) -> None:
-        """Note that nothing is read from ``place`` on, or only ``until`` another position."""
+        """Note that nothing is read from ``place`` on, or from there to ``until``."""
         self._holes[place] = until
-        # the index doesn't read samples, so it may notice the same damage later
+        # the index doesn't read samples, so it may notice the same damage at a later position:
+        # count it once
         begins = {
             end or self.size: begin for begin, end in sorted(self._holes.items(), reverse=True)
         }
@@ -364,7 +373,7 @@ class Recording:
             )
 
     def _next_key(self, place: int) -> int | None:
-        """The place of the next whole key sample of this recording, if there is one."""
+        """The position of the next intact key sample of this recording, if there is one."""
         self._file.seek(place)
         data = self._file.read(MAX_HOLE_BYTES)
         data = data[: data.find(form.NAME)] if form.NAME in data else data
@@ -376,7 +385,9 @@ class Recording:
             if 0 <= t < MAX_TIME_S and length <= min(form.MAX_CHUNK_BYTES, self.size - begin):
                 allowed -= length
                 if allowed < 0:
-                    return None  # made to be slow
+                    # no real recording has that many false heads: the file was made to be slow to
+                    # read
+                    return None
                 self._file.seek(begin)
                 if form.checksum(kind, t, self._file.read(length)) == checksum:
                     return place + at
@@ -429,10 +440,10 @@ class Recording:
         data = _inflate(zlib.decompressobj(), chunk.payload)
         if self._passed_over and data.startswith(self._passed_over):
             return None
-        # a report copies texts several times
+        # counted five times, because a report makes several copies of a text
         allowance.spend(max(untrusted.memory_for(data), 5 * len(data)))
         name, value = parse_json(data, is_large=False)
-        # fields that only a newer iopstui knows are skipped
+        # skip fields that only a newer iopstui knows
         kind = form.EVENT_KINDS.get(name)
         if kind is None:
             return None
@@ -444,7 +455,8 @@ class Recording:
 
 
 def _hole(t: float) -> EventRecord:
-    """A record instead of those that could not be read: what was true before it may have ended."""
+    """A record in place of unreadable ones. It ends what was true before, which may have
+    changed."""
     answer = Answer("", events.UNREADABLE, GOOD, "what was recorded here cannot be read", UNKNOWN)
     return EventRecord(t, events.AnswerGiven(t, answer))
 
@@ -471,21 +483,21 @@ def _layouts(value: Any) -> dict[str, list[str]]:
 
 @dataclass(slots=True)
 class _Allowance:
-    """A budget of bytes, because a small file may expand to very much. ``error``: the message when
-    it is used up."""
+    """A budget of bytes, because a small file may expand to very much. ``error`` is the message if
+    it is exceeded."""
 
     remaining: int
     error: str
 
     def spend(self, size: int) -> None:
-        """Raise MalformedData if it is used up."""
+        """Use up ``size`` bytes. Raises MalformedData beyond the limit."""
         self.remaining -= size
         if self.remaining < 0:
             raise MalformedData(self.error)
 
 
 def _events_allowance() -> _Allowance:
-    """The memory for all events of a recording, which are kept."""
+    """The budget for all events of a recording, which stay in memory."""
     return _Allowance(form.MAX_EVENTS, f"its events take more than {form.MAX_EVENTS >> 20} MiB")
 
 
@@ -518,7 +530,7 @@ _UNPACKERS = {
     b"BZh": "bunzip2", b"\xfd7zXZ": "unxz", b"\x28\xb5\x2f\xfd": "unzstd",
     b"\x04\x22\x4d\x18": "unlz4", b"PK\3\4": "unzip",
 }  # fmt: skip
-"""What compressed files begin with, and the command that unpacks one."""
+"""How compressed files begin, and the commands that unpack them."""
 
 
 def _check_magic(file: BinaryIO, path: Path) -> None:
@@ -570,8 +582,8 @@ def _unreadable(path: Path, error: BaseException) -> UsageError:
 
 
 def impossible_figure_error(paths: Sequence[Path], error: BaseException) -> UsageError:
-    """The error for an impossible figure in one of these recordings, which iopstui can't have
-    written."""
+    """The error for an impossible figure in one of these recordings, which iopstui itself does not
+    write."""
     names = ", ".join(map(printable, paths))
     detail = printable(str(error) if isinstance(error, ImpossibleFigure) else repr(error))
     return UsageError(f"{names}: it contains impossible figures ({detail}).")

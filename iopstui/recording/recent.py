@@ -1,4 +1,5 @@
-"""The most recent recordings: paths in the state directory; and which files are of many hosts."""
+"""The most recent recordings, whose paths are in the state directory; and how to tell files of a
+fleet."""
 
 from __future__ import annotations
 
@@ -17,15 +18,15 @@ FIRST_LINE = 4 << 20
 
 
 def is_fleet(path: Path) -> bool:
-    """Whether a file holds JSON lines of hosts (fleet --record, merge, run --format jsonl), by its
-    first one."""
+    """Whether a file has JSON lines of hosts (fleet --record, merge, run --format jsonl), judged by
+    its first line."""
     try:
         # opening a pipe would wait for its writer
         if not path.is_file():
             return False
         with path.open("rb") as file:
             line = file.readline(FIRST_LINE)
-        # behind any prefix of a launcher
+        # a launcher may put a prefix before each line
         start = line.find(b"{")
         row = parse_json(line[start:], is_large=False) if start >= 0 else None
     except (OSError, ValueError):
@@ -40,8 +41,8 @@ SUFFIX = ".iops"
 
 @dataclass(frozen=True, slots=True)
 class RecentRecording:
-    """A recording: its target, when it began (ms since the epoch; ``None``: it
-    can't be read), and how many bytes it has."""
+    """A recording: its target, when it began (ms since 1970; ``None``: it can't be read), and its
+    size in bytes."""
 
     path: Path
     target: str
@@ -62,7 +63,8 @@ def remember_recording(path: Path) -> None:
 
 
 def recent_paths(directory: Path, most: int) -> list[Path]:
-    """The newest recordings that still exist: remembered ones, and those in ``directory``."""
+    """The newest recordings that still exist, among the remembered ones and those in
+    ``directory``."""
     mtimes: dict[Path, float] = {}
     for path in _candidates(directory):
         with contextlib.suppress(OSError):
@@ -72,8 +74,8 @@ def recent_paths(directory: Path, most: int) -> list[Path]:
 
 
 def recent_recordings(directory: Path, most: int) -> list[RecentRecording]:
-    """Recent recordings with their targets, after the directories that are recorded to
-    continuously. Reads the beginning of each file."""
+    """Recent recordings with their targets, after the directories of continuous recordings. Reads
+    the beginning of each file."""
     directories = [one for module in feature_modules("recording_directory")
                    for one in module.recorded_directories()]  # fmt: skip
     files = (_read_recent(path) for path in recent_paths(directory, most))
@@ -81,7 +83,7 @@ def recent_recordings(directory: Path, most: int) -> list[RecentRecording]:
 
 
 def remembered_paths() -> list[Path]:
-    """All paths recorded to lately, whether they still exist or not."""
+    """All remembered paths of recordings, whether the files still exist or not."""
     try:
         return _read_list(state_directory())
     except OSError:

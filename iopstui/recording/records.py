@@ -1,5 +1,5 @@
-"""Parts of a recording besides samples and events. They are not in ``layout``, which imports the
-classes of all records: most sessions never write a recording."""
+"""Parts of a recording besides samples and events. Kept apart from ``layout``, which imports all
+record classes, because most sessions never write a recording."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from iopstui.model.samples import Exemplar
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """The job of a step: as requested (``job`` with ``overrides``, ``size``, ``bind``, and
-    ``knobs`` of this run), and as passed to fio (``text``, whose ``files`` it opens; surrogates
-    stand for odd bytes). ``binding`` says which of its jobs ran on which CPU, if that was
-    chosen."""
+    """The job of a step: as requested (``job`` with ``overrides``, ``size``, ``bind`` and the run's
+    ``knobs``), and as passed to fio (the job file's ``text``, and the ``files`` that it opens;
+    bytes that are not UTF-8 become surrogates). ``binding`` says which of its jobs ran on which
+    CPU, if they were bound."""
 
     step: int
     job: str
@@ -32,15 +32,15 @@ class JobRun:
 
 @dataclass(frozen=True, slots=True)
 class RecordedDevices:
-    """The target's device and those below it, as they are from here on (serial numbers are
-    left out)."""
+    """The target's device and the devices beneath it, valid from ``t`` on (serial numbers are left
+    out)."""
 
     devices: tuple[BlockDevice, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingEnd:
-    """The recording was stopped properly: it is complete."""
+    """The recording was stopped properly, so it is complete."""
 
     t: float
 
@@ -57,9 +57,9 @@ class RecordedUse:
 
 @dataclass(frozen=True, slots=True)
 class DiskPeak:
-    """The highest second of each figure of a disk: requests and bytes per second, requests in
-    flight, percent busy (None: not counted), the mean milliseconds of a second's requests.
-    The second that took longest ended ``ms_ago_s`` before the record's time."""
+    """A disk's highest value of each figure in a single second: requests and bytes per second,
+    requests in flight, percent busy (None: not counted), the mean milliseconds of a second's
+    requests. The second that took longest ended ``ms_ago_s`` before the record's time."""
 
     ios_s: float
     bytes_s: float
@@ -72,7 +72,7 @@ class DiskPeak:
 @dataclass(frozen=True, slots=True)
 class Peaks:
     """In the ``seconds`` before ``t``: the peaks of each disk that did I/O, and the slowest
-    requests that the probe kept, the slowest first."""
+    requests that the probe kept, slowest first."""
 
     t: float
     seconds: float

@@ -1,5 +1,5 @@
-"""A recording without anything that identifies the machine: host names, addresses, users, paths,
-serials, names of processes, cgroups and device-mapper devices."""
+"""Remove from a recording everything that identifies the machine: host names, addresses, users,
+paths, serials, names of processes, cgroups and device-mapper devices."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ OPTIONS = (
     "http_s3_security_token", "http_swift_auth_token", "namenode", "serverip", "pool", "cont",
     "rbdname", "clustername", "clientname", "volume", "brick", "program", "arguments", "uid", "gid",
 )  # fmt: skip
-"""Options of fio with such values."""
-# iopstui's own words, on which its reports depend, and the kernel's device names
+"""Options of fio whose values are private."""
+# values of these fields are iopstui's own words, which reports depend on, and the kernel's device
+# names
 _OWN_NAMES = frozenset(
     {"kind", "tree", "device", "also", "slaves", "holders", "partitions", "disk", "op", "unit",
      "rule", "field", "fstype", "level", "phase", "layer"}
@@ -38,14 +39,14 @@ _NOT_PRIVATE = frozenset(
      "readwrite", "mixed", "randread", "randwrite", "randrw", "trimwrite", "data", "test", "file",
      "job", "run", "disk", "device", "total", "host", "hosts"}
 )  # fmt: skip
-"""Words of reports that reveal no name."""
-# mount options that name machines and people
+"""Words in private fields that reveal nothing."""
+# mount options with names of machines and people
 _MOUNT_OPTION = re.compile(
     r"\b((?:client|mount|local)?addr|user(?:name)?|domain|ip|servern|prefixpath|credentials|cred)"
     r"(=)([^,\s]+)"
 )
 _USER = re.compile(r"/(?:home|Users|export/home|media|run/media|run/user)/([^/\s:,]+)")
-# text that identifies a machine or a person by its form
+# texts that identify a machine or a person, recognised by their form
 _TELLING = re.compile(
     r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s\"'`,;)\]}>]+"  # URL
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)*"  # user and machine
@@ -58,9 +59,9 @@ _TELLING = re.compile(
 )
 _OPTION = re.compile(rf"\b({'|'.join(OPTIONS)})(\s*=\s*)[^\n]*")
 _PATH = re.compile(r"(?:^|(?<=[\s=\"'(:,\[<`]))~?/[^\s\"'`;,)\]}>]+", re.MULTILINE)
-# with all text before it: a process's name may contain anything
+# including all text before it, because a process's name may contain anything
 _PROCESS = re.compile(r"[^.;,\n]*\(pid \d+\)")
-# names in findings: of a cgroup or program, a server's address
+# names that findings quote: of a cgroup or a program, or a server's address
 _NAMES_IN_FINDINGS = (
     (re.compile(r"^.+(?= does (?:\d+ % of the (?:reads|writes) on |all that io\.max ))"), REDACTED),
     (re.compile(r"(?<=it may be )[^(\n]*\(PID \d+[^:\n]*:"), f"{REDACTED} (PID:"),
@@ -90,8 +91,8 @@ class RedactedRecording(Recording):
         self.path = Path(REDACTED)
 
     def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record]:
-        """Return records like ``Recording.records``. Samples are numbers; the only names in them
-        that reports show are those of single requests."""
+        """Return records like ``Recording.records``. Samples are numbers, except for the names in
+        single requests, which are replaced, too."""
         for record in super().records(start, end):
             if isinstance(record, SampleRecord):
                 yield self._without_names(record)
@@ -124,7 +125,7 @@ class Redactor:
         self._pattern: re.Pattern[str] | None = None
 
     def learn(self, value: Any) -> None:
-        """Learn everything private in a recorded value."""
+        """Collect all private words in a recorded value."""
         before = len(self._known)
         if before < _MAX_NAMES:
             names = (name for whole in _private_values(value) for name in _names_in(whole))
@@ -137,7 +138,7 @@ class Redactor:
             self._pattern = re.compile(pattern, re.IGNORECASE)
 
     def redacted(self, value: Any) -> Any:
-        """The value without anything private; its types stay the same."""
+        """A copy of the value without private words; the types stay the same."""
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, Mapping):
@@ -184,13 +185,13 @@ class Redactor:
 
 
 def _names_a_figure(name: str, value: Any) -> bool:
-    """Whether the value names a figure: an expectation's path is not a file's."""
+    """Whether the value names a figure: in an expectation, ``path`` is not a file."""
     return name == "path" and isinstance(value, (list, tuple))
 
 
 def _name_pattern(name: str) -> str:
-    """A pattern for a name as a whole word (``_`` ends one), or anywhere if it can't be mistaken
-    for another word."""
+    """A pattern that finds a name as a whole word (``_`` ends a word), or anywhere if the name
+    can't be part of another word."""
     text = re.escape(name)
     if len(name) >= TELLING_LENGTH and not name.isalpha():
         return text
@@ -198,8 +199,8 @@ def _name_pattern(name: str) -> str:
 
 
 def _names_in(value: str) -> Iterator[str]:
-    """The names in a private value: each of several hosts, without its port and domain, and the
-    users of paths."""
+    """The names in a private value: each host without its port and domain, and the users in
+    paths."""
     yield value
     yield from _USER.findall(value)
     if "/" in value or len(value) > MAX_HOSTS_LENGTH:

@@ -24,12 +24,13 @@ from iopstui.safety.tunables import TunableState, queued_disks
 
 LOOKBACK = 900
 USE_AGE_S = 10.0
-"""Flight recordings have a reading of who uses the disks every 5 s in which somebody does."""
+"""A reading of who uses the disks counts for this long. Flight recordings have one every 5 s while
+somebody does."""
 NOT_IN_RECORDING = "{} is not available in a recording"
 
 
 class ReplayFold:
-    """Turns records into the events of the live session, with the same code as live."""
+    """Turns records into the session's events, with the code of the live session."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class ReplayFold:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """Return all state that the next frames depend on."""
+        """All state that the next frames depend on."""
         return self._builder.state
 
     def feed(self, record: Record) -> Iterator[events.Event]:
@@ -77,8 +78,8 @@ class ReplayFold:
             yield value
 
     def _ended_findings(self, value: events.Event) -> Iterator[events.Event]:
-        """If a part of the recording cannot be read, active findings end: nobody knows whether they
-        still hold."""
+        """If a part of the recording cannot be read, end the active findings: they may have changed
+        meanwhile."""
         match value:
             case events.FindingReported():
                 self._findings[value.finding.rule] = value
@@ -94,9 +95,9 @@ def replay_events(
     recording: Recording, fold: ReplayFold | None = None, wait: Callable[[], bool] | None = None
 ) -> Iterator[events.Event]:
     """All events of a recording, as fast as they are consumed. If it is incomplete, or begins in
-    the middle of a run, a Notice says so. With ``wait`` a recording that is still being written is
-    followed to its end marker, or until ``wait``, which is called when nothing more is there,
-    returns False."""
+    the middle of a run, a Notice says so. With ``wait``, a recording that is still being written is
+    followed to its end marker; ``wait`` is called when nothing more is there, and following ends if
+    it returns False."""
     fold = fold or ReplayFold(recording.header)
     notified = False
     last = 0.0
@@ -146,11 +147,11 @@ def _marks(recorded: Sequence[object]) -> list[tuple[float, str]]:
 
 
 class ReplaySession(Player[Record, events.Event]):
-    """Plays a recording to the screen: a session that measures nothing (ui.messages.Controller).
+    """Plays a recording on the screen, in place of a live session.
 
     Raises UsageError if there is no sample to show. ``on_jump`` is called in the session's thread
-    before the events of another position follow: discard what was shown until then. Impossible
-    figures end the replay (``on_failure``)."""
+    before the events of another position follow; it must discard what was shown until then.
+    Impossible figures end the replay (``on_failure``)."""
 
     def __init__(self, path: Path, speed: float = 1.0, file: BinaryIO | None = None) -> None:
         super().__init__(speed)
@@ -183,7 +184,7 @@ class ReplaySession(Player[Record, events.Event]):
             for _ in self._fold.feed(record):
                 pass
 
-    # -- what the screen asks of a session
+    # -- the interface of a session for the screen
 
     @property
     def target(self) -> Target:
@@ -206,18 +207,18 @@ class ReplaySession(Player[Record, events.Event]):
         return use.use if use is not None and use.t <= at <= use.t + USE_AGE_S else None
 
     def run_job(self, job: str, overrides: Mapping[str, str], *, mark: str = "") -> None:
-        """Refuse: a recording can't be measured in or changed."""
+        """Refuse: nothing can be measured or changed in a recording."""
         self._notice(NOT_IN_RECORDING.format("running a job"))
 
     def stop_job(self) -> None:
         """Do nothing: nothing runs in a replay."""
 
     def mark(self, text: str) -> None:
-        """Refuse: a recording can't be measured in or changed."""
+        """Refuse: nothing can be measured or changed in a recording."""
         self._notice(NOT_IN_RECORDING.format("a mark"))
 
     def set_tunable(self, name: str, value: str) -> None:
-        """Refuse: a recording can't be measured in or changed."""
+        """Refuse: nothing can be measured or changed in a recording."""
         self._notice(NOT_IN_RECORDING.format("changing a tunable"))
 
     def knobs(self) -> list[TunableState]:
@@ -232,7 +233,7 @@ class ReplaySession(Player[Record, events.Event]):
         super().close()
         self._recording.close()
 
-    # -- what is played
+    # -- the content
 
     @property
     def end(self) -> float:
@@ -270,14 +271,15 @@ class ReplaySession(Player[Record, events.Event]):
 
     def _show(self, item: Record) -> None:
         for event in self._fold.feed(item):
-            # the end of the session does not end the replay: the user can still go back
+            # the replay goes on after the session's end, because the user can still go back
             if not isinstance(event, events.SessionEnded):
                 self._sink(event)
         if self._fold.run is not None:
             self.job, self.overrides = self._fold.run.job, dict(self._fold.run.overrides)
 
     def _jump(self, t: float) -> Iterator[Record | None]:
-        """The records to play to show the position ``t``; emits what happened before it."""
+        """The records to play to show the position ``t``. The events before it are emitted
+        first."""
         index, start_t = self._index, self._index.time_before(t - self.lookback_s)
         place, lead = index.key_before(start_t), index.key_before(start_t - 1e-6)
         self.on_jump()
@@ -290,7 +292,7 @@ class ReplaySession(Player[Record, events.Event]):
         return self._with_lead(lead, start_t)
 
     def _with_lead(self, lead: int, start_t: float) -> Iterator[Record | None]:
-        """From ``lead`` on, nothing shown before ``start_t``."""
+        """The records from position ``lead`` on; samples before ``start_t`` are not shown."""
         for record in self._records(lead):
             if isinstance(record, SampleRecord) and record.t < start_t:
                 record = SampleRecord(record.t, record.raw, False)
@@ -298,7 +300,7 @@ class ReplaySession(Player[Record, events.Event]):
 
 
 def open_replay(path: Path, speed: float = 1.0) -> ReplaySession:
-    """The replay of a recording, or of a directory that a feature records to."""
+    """The replay of a recording, or of a directory with a feature's recordings."""
     if path.is_dir():
         for module in feature_modules("recording_directory"):
             session: ReplaySession = module.open_replay(path, speed)

@@ -1,10 +1,10 @@
-"""Find the documents of fio in a file, however other programs have wrapped it.
+"""Find the documents of fio in a file, even if other programs have wrapped them.
 
-fio's own layout is read as a stream. The file may also be compressed, be UTF-16 (PowerShell) or
-UTF-32, have a prefix in each line (kubectl, docker, CI), colours, decimal commas or figures without
-a value (NaN), and hold the documents as JSON of another layout: in an array, one a line, inside
-other objects, or in their strings (ansible's stdout), a line of one in each row of a list too; or
-spelled as in another format (``spellings``)."""
+A file in fio's own layout is read as a stream. The file may also be compressed, or encoded in
+UTF-16 (PowerShell) or UTF-32. Its lines may have a prefix (kubectl, docker, CI) or colours; its
+numbers may have decimal commas, or be NaN. The documents may be inside other JSON: in an array, one
+a line, inside other objects, in strings (ansible's stdout), or in a list with an item for each
+line. Or the JSON is spelled as in another format (``spellings``)."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ MAX_REPEATED_BYTES = 64 << 20
 MAX_RESPELLED_BYTES = 16 << 20
 MAX_OTHER_LINES = 1_000_000
 MAX_OTHER_LAYOUT = 32 << 20
-"""Limit in bytes: JSON in another layout than fio's is parsed as a whole."""
+"""Limit in bytes for JSON in another layout than fio's, because that is parsed as a whole."""
 MAX_PREFIXES = 64
 LONGEST_LINE = 1 << 20
 LONGEST_QUOTE = 40
 MAX_STRING_DEPTH = 2
-"""JSON in a string of JSON in a string of JSON."""
+"""Limit for JSON in a string of JSON in a string of JSON."""
 _STEP = 1 << 18
 GZIP = b"\x1f\x8b"
 _VERSION = re.compile(rb'"fio version"')
 _VERSION_IN_STRING = re.compile(rb"""(?:\\+"|')fio version(?:\\+"|')""")
 _VERSION_NAME = "fio version"
 _ESCAPE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\))")
-"""Sequences that set a terminal's colours or title."""
+"""Escape sequences that set a terminal's colours or title."""
 _MESSAGE_KEYS = "log", "MESSAGE", "message", "msg"
-"""The names of a line's text in logs of docker, journald and others that are JSON."""
+"""The keys of the message in logs of docker, journald and others whose lines are JSON."""
 _TIME = re.compile(
     rb"(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} +\d+ )?\d\d:\d\d:\d\d(?:[.,]\d+)?"
     rb"(?:Z|[+-]\d\d:?\d\d)?|\d+[.,]\d{3,}"
@@ -63,7 +63,7 @@ _NO_NUMBER = re.compile(rb"(:\s*)-?(?:nan|inf(?:inity)?)\b(?=\s*[,}\r\n])", re.I
 
 
 def text_blocks(path: Path) -> Iterator[bytes]:
-    """The file's text in blocks that end with a line, as UTF-8. UsageError if it cannot be read,
+    """The file's text in blocks of whole lines, as UTF-8. Raises UsageError if it cannot be read,
     or is too large."""
     try:
         with reading(path), open(path, "rb") as file:
@@ -139,7 +139,7 @@ def text_head(path: Path) -> bytes:
 
 
 def has_document(head: bytes) -> bool:
-    """Whether a document of fio begins there, in any wrapping."""
+    """Whether the text contains the beginning of a document of fio, in any wrapping."""
     head = respelled(head, respell(head))
     match = _VERSION.search(head)
     if match is not None:
@@ -148,8 +148,8 @@ def has_document(head: bytes) -> bool:
 
 
 def broken_place(path: Path) -> str:
-    """In words, where the first document of a file stops being JSON; "" if unknown, as with a
-    prefix on each line."""
+    """A description of where the first document of a file stops being JSON; "" if unknown, as with
+    a prefix on each line."""
     if path.stat().st_size > MAX_RESPELLED_BYTES:
         return ""
     data = b"".join(text_blocks(path))
@@ -173,8 +173,8 @@ def broken_place(path: Path) -> str:
 
 
 class ResultReader:
-    """The documents of a file, and the text between them. ``notes`` say what was read differently
-    from how it is written."""
+    """The documents of a file, and the text between them. ``notes`` say where the text was not
+    taken literally."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -218,7 +218,7 @@ class ResultReader:
             yield block
 
     def _repaired(self, block: bytes) -> bytes:
-        """Numbers as JSON has them."""
+        """Rewrite decimal commas and NaN in a way that JSON allows."""
         if _DECIMAL_COMMA.search(self._head):
             block = _DECIMAL_COMMA.sub(rb"\1.\2", block)
         if b"nan" in block or b"inf" in block or b"NaN" in block or b"Inf" in block:
@@ -227,7 +227,8 @@ class ResultReader:
         return block
 
     def _labelled(self) -> Iterator[tuple[str, bytes]]:
-        """The text without prefixes, by them."""
+        """Blocks of text without the prefixes of their lines, each with the prefix that was
+        removed."""
         blocks = text_blocks(self.path)
         if self._steps:
             limited = self._limited(blocks, "fio's JSON in another format", MAX_RESPELLED_BYTES)
@@ -245,7 +246,7 @@ class ResultReader:
             yield from (("", block) for block in blocks)
             return
         for block in blocks:
-            # other containers may begin later
+            # the output of other containers may begin later in the file
             patterns |= _prefix_patterns(block)
             yield from _without_prefixes(block, patterns)
 
@@ -270,7 +271,8 @@ def _without_prefixes(
 
 
 def _prefix_patterns(text: bytes) -> dict[bytes, re.Pattern[bytes]]:
-    """Patterns for the prefixes of lines with a document's first name; times in them may vary."""
+    """Patterns for the prefixes of lines with a document's first name. Times in a prefix may
+    vary."""
     patterns: dict[bytes, re.Pattern[bytes]] = {}
     for match in _VERSION.finditer(text):
         begin = text.rfind(b"\n", 0, match.start()) + 1
@@ -281,14 +283,15 @@ def _prefix_patterns(text: bytes) -> dict[bytes, re.Pattern[bytes]]:
         label = b"<time>".join(parts)
         if label not in patterns and len(patterns) <= MAX_PREFIXES:
             times = rb"(?:%s)" % _TIME.pattern
-            # without a blank (grep, diff) only if no longer name begins like this one
+            # no blank follows the prefix of grep or diff; a name that ends in a letter or digit
+            # needs one, so that longer names do not match
             end = rb"(?:[ \t]|(?=\r?\n))" if prefix[-1:].isalnum() else rb"[ \t]?"
             patterns[label] = re.compile(times.join(map(re.escape, parts)) + end)
     return patterns
 
 
 def _is_prefix(pattern: re.Pattern[bytes], text: bytes) -> bool:
-    """Whether the pattern is a prefix: other lines of a document have it, too, or the document is
+    """Whether the pattern is really a prefix: the document's other lines have it, too, or it has
     only one line."""
     return any(
         _VERSION.search(line) is None or line.rstrip(b"\"' \t\r,;)").endswith(b"}")
@@ -298,7 +301,7 @@ def _is_prefix(pattern: re.Pattern[bytes], text: bytes) -> bool:
 
 
 def _message_key(head: bytes) -> str:
-    """The key of the text in a log whose lines are JSON; "" if it is not such a log."""
+    """The key of the message in a log whose lines are JSON; "" if it is not such a log."""
     if _VERSION.search(head) is not None or _VERSION_IN_STRING.search(head) is None:
         return ""
     row = _json_in_line(head.partition(b"\n")[0])
@@ -322,8 +325,8 @@ def _json_in_line(line: bytes) -> dict[str, Any]:
 
 
 class _Framed:
-    """The documents of a text: in fio's own layout, or else in any other. ``depth``: how often a
-    document may be nested in strings of the other layout."""
+    """The documents of a text: in fio's own layout, or else in any other. ``depth``: how deep
+    documents may be nested in strings."""
 
     def __init__(self, path: Path, pairs_hook: PairsHook | None, depth: int = MAX_STRING_DEPTH):
         self._path = path
@@ -335,14 +338,14 @@ class _Framed:
         self._other_lines = 0
 
     def feed(self, block: bytes) -> Iterator[Item]:
-        """Documents that ``block`` completes."""
+        """The documents that are complete with ``block``."""
         if not self._is_framed and len(self._text) <= MAX_OTHER_LAYOUT:
             self._text += block
         yield from self._checked(self._framer.feed(block))
 
     def close(self) -> Iterator[tuple[str, Item]]:
-        """The remaining documents, each with a label of its string ("": none), because each host's
-        output is a string of its own."""
+        """The remaining documents. Each has the label of its string ("": none), because each host's
+        output is a separate string."""
         yield from (("", item) for item in self._checked(self._framer.close()))
         if self._is_framed:
             return
@@ -388,7 +391,7 @@ class _Framed:
 
 
 def _documents_in(value: Any, depth: int = 8) -> Iterator[Mapping[str, Any]]:
-    """The value if it is a document of fio, else the documents inside of it."""
+    """The value if it is a document of fio, else the documents inside it."""
     if isinstance(value, dict) and (
         isinstance(value.get("jobs"), list) or isinstance(value.get("client_stats"), list)
     ):
@@ -399,7 +402,7 @@ def _documents_in(value: Any, depth: int = 8) -> Iterator[Mapping[str, Any]]:
 
 
 def _texts_in(value: Any, depth: int = 8) -> Iterator[str]:
-    """Texts that hold documents of fio: strings, or lists of their lines (ansible has both)."""
+    """Texts that contain documents of fio: strings, or lists of lines (ansible has both)."""
     if isinstance(value, str):
         if _VERSION_NAME in value and "{" in value:
             yield value
@@ -411,8 +414,8 @@ def _texts_in(value: Any, depth: int = 8) -> Iterator[str]:
 
 
 def _texts_by_rows(value: Any, depth: int = 8) -> Iterator[str]:
-    """Texts that hold documents of fio, one line of them in each row (of a list or of lines). The
-    innermost list counts: an outer one may be of several hosts."""
+    """Texts that contain documents of fio and have one line in each row (of a list, or of JSON
+    lines). The innermost list counts, because an outer list may be of several hosts."""
     parts = value.values() if isinstance(value, dict) else value
     if not isinstance(value, (dict, list)) or not depth:
         return
@@ -439,7 +442,8 @@ def _strings_in(
 
 
 def _quoted_texts(text: bytes) -> Iterator[str]:
-    """Strings of JSON with documents of fio, alone or in lines of other text (``msg="{..."``)."""
+    """Strings of JSON that contain documents of fio, alone or within lines of other text
+    (``msg="{..."``)."""
     decoder = json.JSONDecoder(strict=False)
     for line in text.split(b"\n"):
         if _VERSION_IN_STRING.search(line) is None:

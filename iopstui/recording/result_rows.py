@@ -1,4 +1,5 @@
-"""Bring a document of fio into the form of today's fio on one machine, and tell runs apart."""
+"""Convert a document of fio to the form of today's fio on one machine, and tell whether two are of
+one run."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from iopstui.model.samples import DIRECTIONS, FioStatus
 
 ALL_CLIENTS = "All clients"
 ROUNDING_S = 1.5
-"""fio states its run time in whole seconds, rounded up."""
+"""Tolerance for a start computed from fio's run time, which is rounded up to whole seconds."""
 _KIB = 1024
 _LATENCIES = ("slat", "clat", "lat")
 _NUMBERS = ("min", "max", "mean", "stddev")
@@ -21,8 +22,8 @@ Document = Mapping[str, Any]
 
 
 def newest_of_clients(data: Document) -> Document:
-    """A document of ``fio --client`` as that of a single fio: the newest rows of each client and
-    job (with --status-interval older ones come first), without the sum of all."""
+    """Convert a document of ``fio --client`` to that of a single fio: the newest rows of each
+    client and job (with --status-interval older ones come first), without the sum of all."""
     rows = data.get("client_stats")
     if data.get("jobs") or not isinstance(rows, list):
         return data
@@ -41,8 +42,8 @@ def newest_of_clients(data: Document) -> Document:
 
 
 def client_labels(rows: object) -> dict[int, str]:
-    """The client of each row that has one, by the row's number: its host, with the port if one host
-    has several servers."""
+    """The client of each row, by the row's number: its host, with the port if one host has several
+    servers. Rows without a client are left out."""
     clients = {
         number: (str(row["hostname"]), row.get("port"))
         for number, row in enumerate(rows if isinstance(rows, Sequence) else ())
@@ -56,7 +57,7 @@ def client_labels(rows: object) -> dict[int, str]:
 
 
 def _clones(data: Document, row: Document) -> int:
-    """How many rows of one report a job has."""
+    """The number of rows that a job has in one report."""
     options: dict[str, str] = {}
     for part in (data.get("global options"), row.get("job options")):
         if isinstance(part, Mapping):
@@ -90,7 +91,7 @@ def _row_in_new_units(row: Any) -> Any:
 
 def _direction_in_new_units(figures: Document) -> Document:
     changed = dict(figures)
-    # the last of fio 2 (2.99) had the units of fio 3
+    # 2.99, the last version of fio 2, already had the units of fio 3
     if "io_kbytes" not in figures and _is_number(figures.get("io_bytes")):
         changed["io_bytes"] = figures["io_bytes"] * _KIB
     for name in _LATENCIES:
@@ -118,12 +119,12 @@ def _is_number(value: object) -> bool:
 
 
 def continues(before: FioStatus, status: FioStatus) -> bool:
-    """Whether two successive documents are of one fio: they have the same jobs, fio began at the
-    same time, and no count has decreased."""
+    """Whether two successive documents are of one run of fio: they have the same jobs, fio began at
+    the same time, and no count has decreased."""
     if _identity(before) != _identity(status):
         return False
     begins = _started_s(before), _started_s(status)
-    # fio restarts its counts when it has laid out its files
+    # fio restarts its counts after the layout of its files
     laid_out = not _ios(before) and not any(job.error for job in before.jobs)
     if begins[0] is not None and begins[1] is not None and not laid_out:
         rounding = 0 if before.timestamp_ms % 1000 and status.timestamp_ms % 1000 else 1
@@ -137,8 +138,8 @@ def continues(before: FioStatus, status: FioStatus) -> bool:
 
 
 def _differ_since(before: FioStatus, status: FioStatus) -> bool:
-    """Whether a job began at another time, or its longest latency has become shorter, as if the
-    second document were of another machine that did the same at the same time."""
+    """Whether a job began at another time, or its longest latency has become shorter: the second
+    document is then of another machine that ran the same job at the same time."""
     for old, new in zip(before.jobs, status.jobs, strict=True):
         if old.job_start and new.job_start and old.job_start != new.job_start:
             return True

@@ -1,9 +1,9 @@
-"""JSON as other formats spell it: in a cell of CSV, HTML, e-mail, literals of Python, JavaScript,
-Ruby, a URL, logfmt, with line numbers, in a box, with the quotes of a word processor, with a comma
-after the last element of a list.
+"""Recover JSON that another format has changed: a cell of CSV, HTML, e-mail, literals of Python,
+JavaScript or Ruby, a URL, logfmt, line numbers, a box drawn around it, the quotes of a word
+processor, a comma after the last element of a list.
 
-Each of them escapes quotes or line ends in its own way. Undoing that gives the text that fio wrote,
-which is then searched like any other file."""
+Each format escapes quotes or line ends in its own way. After that is undone, the text is searched
+like any other file."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _PYTHON = re.compile(
     rb"""'([^'\\\n]*(?:\\.[^'\\\n]*)*)'?|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|\b(?:True|False|None)\b"""
 )
-"""A string (even without an end, so that it is not scanned again from each quote in it), or a
-word."""
+"""A string, or one of the words True, False and None. The string may lack its end; otherwise the
+pattern would scan the text again from each quote in it."""
 _WORDS = {b"True": b"true", b"False": b"false", b"None": b"null"}
 _PYTHON_ESCAPE = re.compile(rb'\\x([0-9a-fA-F]{2})|\\.|"')
 _KEY = re.compile(rb'"(?:[^"\\\n]|\\.)*"|(?<![\w$.])([A-Za-z_$][\w$]*)(?=[ \t]*:)')
 _CRI = re.compile(rb"^\S+ std(?:out|err) ([PF]) ([^\n]*)\n?", re.MULTILINE)
 _FOLD = re.compile(rb"\\\r?\n[ \t]*(?:\\(?= ))?")
 _BAR = rb"(?:\||\xe2\x94[\x82\x83]|\xe2\x95\x91)"
-"""The side of a box, including four Unicode characters."""
+"""The side of a box: an ASCII bar or one of three Unicode characters."""
 _NUMBER = rb"^[ \t]*(?:%s[ \t]*)?(?:[\w./-]+:)?\d{1,9}(?:\t|:| +%s ?| )" % (_BAR, _BAR)
 """The text that cat -n, nl, grep -n, vim and bat put before each line."""
 _TAG = rb"</?(?:span|code|pre|div|p|b|i|em|td|tr|table)\b[^<>]*>"
@@ -38,31 +38,31 @@ _SUBSTITUTES: tuple[tuple[bytes, bytes, bytes], ...] = (
     (rb'\{[ \t]*\+\r?\n[ \t]*"fio version"[^\n]*\+\r?$', rb"(?<![ \t])[ \t]*\+(?=\r?$)", b""),
     (rb'"fio version"[^\n]*%s[ \t]*\r?$' % _BAR, rb"[ \t]*%s[ \t]*(?=\r?$)" % _BAR, b""),
     (rb"\xe2\x80[\x9c-\x9e]fio version\xe2\x80[\x9c-\x9e]", rb"\xe2\x80[\x9c-\x9e]", b'"'),
-    # colour sequences whose first character was lost or made visible
+    # colour sequences whose escape character was lost or replaced
     (rb'\[\d[\d;]*m"fio version"', rb"(?:\^\[)?\[(?:\d{1,3};)*\d{1,3}m", b""),
     (rb'<br ?/?>\s*"fio version"', rb"<br ?/?>", b"\n"),
     (_TAG + rb'\s*"fio version"', _TAG, b""),
-    # Jira and Markdown
+    # backslashes of Jira and Markdown
     (rb'\\\{\s*"fio version"', rb"\\([{}\[\]_])", rb"\1"),
     (rb'\A[\s\S]*?"\w+\\_\w', rb"(?<!\\)\\([_{}\[\]*#])", rb"\1"),
     (rb'"fio version"\s*=>', rb'"\s*=>\s*(?:nil\b(\s*))?', rb'": \1'),
     (rb'\xc2\xa0[ \t]*"fio version"', rb"\xc2\xa0", b" "),
-    # no text of JSON has a line end in it
+    # a comma before a closing bracket; strings of JSON contain no line ends, so this changes none
     (rb"\A[\s\S]*?,[ \t]*\r?\n[ \t]*[}\]]", rb",(?=[ \t]*\r?\n[ \t]*[}\]])", b""),
 )
 """For each spelling: the pattern that shows it, the pattern to replace, and the replacement."""
 MAX_LAYERS = 3
-"""Such as a cell of CSV in HTML."""
+"""Limit for nested formats, such as a cell of CSV in HTML."""
 
 
 def respell(head: bytes) -> list[Respell]:
     """The steps that turn the text of a file that begins with ``head`` into JSON; empty if none is
-    needed or helps. Each works on any number of whole lines."""
+    needed or none helps. Each step accepts any number of whole lines."""
     steps: dict[re.Pattern[bytes], Respell] = {}
     while len(steps) < MAX_LAYERS:
         for pattern, make in _SPELLINGS:
             match = pattern.search(head) if pattern not in steps else None
-            # no plain JSON before it may change
+            # skip a spelling if plain JSON comes before it, which must not be changed
             if match is not None and _PLAIN.search(head, 0, match.start()) is None:
                 steps[pattern] = make(match)
                 head = steps[pattern](head)
@@ -111,17 +111,17 @@ def _yaml(text: bytes) -> bytes:
 
 
 def _quoted_keys(text: bytes) -> bytes:
-    """Names without quotes, as JavaScript prints them."""
+    """Put quotes around names without quotes, as JavaScript prints them."""
     return _KEY.sub(lambda match: b'"%s"' % match[1] if match[1] else match[0], text)
 
 
 def _cri(text: bytes) -> bytes:
-    """Lines of a container's log; Kubernetes splits long ones."""
+    """Undo the log format of containers (CRI), which splits long lines."""
     return _CRI.sub(lambda match: match[2] + (b"" if match[1] == b"P" else b"\n"), text)
 
 
 def _folded(match: re.Match[bytes]) -> Respell:
-    """A line that was split at a fixed width."""
+    """Join lines that were split at a fixed width."""
     width = len(match[1])
     lines = match.string[match.start() :].split(b"\n")
     if any(len(line) != width for line in lines[:-2]) or len(lines[-2]) > width:
@@ -135,7 +135,7 @@ def _substitute(replaced: bytes, by: bytes) -> Callable[[re.Match[bytes]], Respe
 
 
 def _field(name: bytes) -> Respell:
-    """The text of that field of logfmt, of each line."""
+    """A function that returns the text of the logfmt field ``name`` in a line."""
     field = re.compile(rb'(?:^|(?<=\s))%s=(?:("(?:[^"\\]|\\.)*")|(\S*))' % re.escape(name))
 
     def text_of(line: bytes) -> bytes:
@@ -162,9 +162,9 @@ _SPELLINGS: tuple[tuple[re.Pattern[bytes], Callable[[re.Match[bytes]], Respell]]
      lambda _: lambda text: unquote_to_bytes(text.replace(b"+", b" "))),
     (re.compile(rb'""fio version""'), lambda _: lambda text: text.replace(b'""', b'"')),
     (re.compile(rb"'fio version'\s*:"), lambda _: _python),
-    # in single quotes: SQL, YAML
+    # text in single quotes: SQL, YAML
     (re.compile(rb"'\{\s*\"fio version\""), lambda _: lambda text: text.replace(b"''", b"'")),
-    # line ends are spelled \n, while quotes are not: PostgreSQL's COPY, strings in single quotes
+    # line ends are escaped (\n), but quotes are not: PostgreSQL's COPY, strings in single quotes
     (re.compile(rb'\{(?:\\r)?\\n\s*"fio version"'), lambda _: _unescaped),
     (re.compile(rb'\{#012\s*"fio version"'), lambda _: lambda text: text.replace(b"#012", b"\n")),
     # YAML folds a long string in double quotes

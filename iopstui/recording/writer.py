@@ -1,7 +1,7 @@
 """Write a recording during the measurement, in a separate thread.
 
-Every sample is passed to the kernel as soon as it is taken: a killed iopstui loses at most the one
-it was writing. Neither a slow nor a full disk stops the session."""
+Every sample is passed to the kernel as soon as it is taken. So if iopstui is killed, at most the
+sample that it was writing is lost. Neither a slow nor a full disk stops the session."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Recorder:
     its owner."""
 
     is_listed = True
-    """Whether it is listed among the recent recordings."""
+    """Whether the file is added to the recent recordings."""
     compression_level = 6
 
     def __init__(self, path: Path) -> None:
@@ -58,12 +58,12 @@ class Recorder:
         self._stream: Any = None
 
     def put(self, kind: bytes, t: float, value: Any) -> None:
-        """Queue this chunk for writing. Values must not be changed afterwards."""
+        """Queue this record for writing. Its values must not be changed afterwards."""
         self.put_all([(kind, t, value)])
 
     def put_all(self, chunks: Sequence[Chunk]) -> None:
-        """Queue several chunks, which count as one in the limit of queued chunks: they were already
-        in memory."""
+        """Queue several records. They count as one in the limit of the queue, because they were in
+        memory already."""
         if self.problem:
             return
         if self._queue.qsize() >= MAX_WAITING:
@@ -95,14 +95,14 @@ class Recorder:
             self.problem = f"{self.path} cannot be written fast enough"
 
     def finished(self, within_s: float) -> bool:
-        """Wait until the writer has ended by itself; False if it is still writing."""
+        """Wait until the writer has ended by itself. Returns False if it is still writing."""
         if self._thread is not None:
             self._thread.join(within_s)
         return self._thread is None or not self._thread.is_alive()
 
     @property
     def waiting(self) -> int:
-        """Chunks that are queued."""
+        """The number of queued records."""
         return self._queue.qsize()
 
     def discard(self) -> None:
@@ -114,7 +114,7 @@ class Recorder:
     # -- the recorder's thread
 
     def _main(self) -> None:
-        # imported with the first recording, in this thread so that nobody waits
+        # imported when recording begins, in this thread so that no other has to wait
         from iopstui.recording import layout as form
 
         try:
@@ -125,10 +125,11 @@ class Recorder:
         except OSError as error:
             self.problem = f"{self.path}: {error.strerror or error}"
             if not self.samples:
-                # an empty file would block the next run
+                # remove the empty file: the next run could not use its name
                 with contextlib.suppress(OSError):
                     self.path.unlink()
-        except Exception as error:  # a bug here must not look like a continuing recording
+        # report a bug here, so that nobody believes that the recording continues
+        except Exception as error:
             self.problem = f"{self.path}: internal error {error!r}"
         finally:
             self._end()
@@ -155,7 +156,7 @@ class Recorder:
             while view:
                 view = view[os.write(self._fd, view) :]
         except OSError:
-            # a full disk: remove the incomplete chunk
+            # the disk is full: remove the incomplete chunk
             with contextlib.suppress(OSError):
                 os.ftruncate(self._fd, complete_bytes)
             raise
@@ -169,7 +170,7 @@ class Recorder:
 
 
 def next_free_path(path: Path) -> Path:
-    """Next free path for a recording that cannot continue in ``path``: FILE-2, FILE-3 ..."""
+    """The next free path for a recording that cannot continue in ``path``: FILE-2, FILE-3 ..."""
     number = 2
     while os.path.lexists(candidate := path.with_name(f"{path.stem}-{number}{path.suffix}")):
         number += 1
@@ -199,8 +200,8 @@ def _create(path: Path) -> int:
 
 
 class RecordingBuffer:
-    """The recorder's place in a session: it gets all events, recording or not, so that a recording
-    can begin in the middle of a run or an experiment. Callable from any thread. ``topology`` is
+    """Connects a session to its recorder. It gets all events even without a recording, so that one
+    can begin in the middle of a run or an experiment. Any thread may call it. ``topology`` is
     called once for each recording, in the recorder's thread; ``own_files`` says whether the jobs
     name their files themselves. The last ``keep_s`` seconds are kept, so that a recording can begin
     with them."""
@@ -242,17 +243,17 @@ class RecordingBuffer:
 
     @property
     def path(self) -> Path | None:
-        """Path of the recording; ``None`` if it is not recorded."""
+        """Path of the recording; ``None`` if nothing is recorded."""
         recorder = self._recorder or self._waiting
         return recorder.path if recorder is not None else None
 
     def start(self, recorder: Recorder, with_kept: bool = True) -> None:
-        """Start recording, beginning with the sample needed for the next difference; ``with_kept``:
-        and with the kept seconds before it."""
+        """Start recording, beginning with the sample that the first difference needs.
+        ``with_kept``: begin with the kept seconds."""
         with self._lock:
             close = self.detach()
             self._start(recorder, with_kept)
-        # a slow disk delays only the caller
+        # close the old file without the lock: a slow disk then delays only this caller
         close()
 
     def _start(self, recorder: Recorder, with_kept: bool) -> None:
@@ -302,7 +303,7 @@ class RecordingBuffer:
 
     def detach(self) -> Callable[[], str]:
         """Stop the recording. Returns a function that closes the file and returns the same as
-        ``stop``; call it in a thread that may wait for a slow disk."""
+        ``stop``. Call it in a thread that may wait for a slow disk."""
         with self._lock:
             waiting, self._waiting = self._waiting, None
             if waiting is not None:
@@ -315,7 +316,7 @@ class RecordingBuffer:
         return lambda: _close(recorder)
 
     def sample(self, raw: RawSample) -> None:
-        """Take a sample; call it before its frame is emitted."""
+        """Process a sample. Call this before its frame is emitted."""
         with self._lock:
             if self._first_ns is None:
                 self._first_ns = raw.arrived_ns
@@ -332,7 +333,8 @@ class RecordingBuffer:
             self._put_sample(raw, is_shown=True)
 
     def event(self, event: events.Event) -> None:
-        """Take an event. Frames are left out: they follow from the samples."""
+        """Process an event. Frames are not recorded, because they can be computed from the
+        samples."""
         if isinstance(event, events.FrameReady):
             return
         with self._lock:
@@ -363,7 +365,7 @@ class RecordingBuffer:
             self._put_event(record)
 
     def problems(self) -> Iterator[str]:
-        """Why the recording has stopped by itself; yielded once."""
+        """The reason why the recording has stopped by itself; yielded once."""
         with self._lock:
             recorder = self._recorder
             if recorder is None or not recorder.problem:
@@ -374,13 +376,13 @@ class RecordingBuffer:
         yield f"the recording has stopped: {recorder.problem}; measuring continues"
 
     def close(self, session_ended: events.SessionEnded) -> str:
-        """The session is over: close the recording. Returns why it is incomplete, else ""."""
+        """Close the recording at the session's end. Returns why it is incomplete, or ""."""
         with self._lock:
             recorder, self.kept_path = self._recorder, self.path
             self.event(session_ended)
             message = self.stop()
         if recorder is not None and not self._idle_frames and not self._has_run:
-            # the job never began: the file name must be free for the next try
+            # if the job never began, free the file's name for the next try
             recorder.discard()
         return message if recorder is not None and recorder.problem else ""
 
@@ -395,8 +397,8 @@ class RecordingBuffer:
         devices: RecordedDevices | None = None,
         newest: RawSample | None = None,
     ) -> None:
-        """``newest`` is the last sample before those that are shown: if the clock was set between
-        it and the first one, its new time counts."""
+        """Begin a recording with the sample ``first``. ``newest`` is the last sample before the
+        first shown one; if the clock was set between the two, the new time counts."""
         from iopstui.recording import layout as form
         from iopstui.recording.recent import remember_recording
 
@@ -451,7 +453,7 @@ class RecordingBuffer:
         from iopstui.recording.coding import encoder
 
         if self._shift_s and hasattr(value, "t"):
-            # records from before this recording get its first second
+            # a record from before this recording gets the time of the recording's first second
             value = shifted(value, -self._shift_s)
         t = getattr(value, "t", self._last_t)
         kind: Any = type(value)

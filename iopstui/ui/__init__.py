@@ -1,1 +1,1 @@
-"""The screen: the only importer of textual, rich and plotext."""
+"""The screen. Only this package imports textual, rich and plotext."""

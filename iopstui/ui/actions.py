@@ -1,7 +1,7 @@
 """Actions: what each key does, defined in one place.
 
 Bindings, the footer, the help's list of keys, the command palette and docs/reference/keys.md are
-all made from the ``ACTIONS`` of the parts (ui/keys.py collects them). A new key is a new
+all made from the ``ACTIONS`` of the parts, which ui/keys.py collects. To add a key, add an
 ``Action``."""
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from iopstui.ui.port import Port
 
 DynamicText = str | Callable[[Any], str]
-"""A fixed text, or a function of the part; "": none now."""
+"""A fixed text, or a function of the part that returns one. "" means: not offered now."""
 
 IDLE, RUNNING, EXPERIMENT, LESSON = "idle", "running", "experiment", "lesson"
 EXPERIMENT_SCREEN, REPLAY = "experiment screen", "replay"
 """Modes of the screen; each has its own footer."""
 FIRST_QUIET_POSITION = 1000
-"""First position of quiet keys in the footer of an experiment and of a lesson."""
+"""In the footer of an experiment or a lesson, quiet keys begin at this position."""
 
 DASHBOARD, OVER_EXPERIMENT, ANYWHERE = "dashboard", "over experiment", "anywhere"
-"""Where a key works: on the dashboard alone, on an experiment's screen as well, or always."""
+"""Where a key works: only on the dashboard, also on an experiment's screen, or everywhere."""
 BOTH_SCREENS = frozenset({DASHBOARD, EXPERIMENT_SCREEN})
 HOME = "home"
 ALL_SCREENS = BOTH_SCREENS | {HOME}
@@ -35,8 +35,9 @@ ALL_SCREENS = BOTH_SCREENS | {HOME}
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """``text`` is shown in the footer of the modes in ``positions``, each with its position:
-    smaller ones come first. ``key`` is the key as it is shown, if not as in the action's keys."""
+    """An action's entry in the footer. ``text`` is shown in the footer of the modes in
+    ``positions``, each with its position: smaller ones come first. ``key`` is how the key is
+    written there, if not as in the action's keys."""
 
     text: DynamicText
     positions: Mapping[str, int]
@@ -55,9 +56,9 @@ class Footer:
 @dataclass(frozen=True, slots=True)
 class Action:
     """The action of one or several keys. ``handler`` is a method of the action's part. ``help`` is
-    its line in the help and in docs, at ``place`` among the others; ``term`` is how the keys are
-    written there, if not one after another. ``title`` and ``note`` are for the command palette.
-    ``applies``: whether there is anything to do now."""
+    its line in the help and in docs, sorted by ``place``; ``term`` is how the keys are written
+    there, if they are not simply listed. ``title`` and ``note`` are for the command palette.
+    ``applies`` returns whether there is anything to do now."""
 
     id: str
     keys: tuple[Key, ...]
@@ -73,9 +74,9 @@ class Action:
     disturbs: frozenset[str] = frozenset()
     """Modes in which the action is refused: EXPERIMENT, LESSON."""
     offered_on: frozenset[str] = frozenset({DASHBOARD})
-    """Where the palette has it: DASHBOARD, EXPERIMENT_SCREEN, HOME."""
+    """The screens whose palette has the action: DASHBOARD, EXPERIMENT_SCREEN, HOME."""
     measures: bool = False
-    """It runs, changes or marks something, which is not possible in a recording."""
+    """Whether the action runs, changes or marks something, which is impossible in a recording."""
 
     @property
     def quiet(self) -> bool:
@@ -88,7 +89,8 @@ class Action:
 
 
 def bindings(actions: Iterable[Action], on_dashboard: bool = False) -> list[BindingType]:
-    """Bindings of the application, or those that the dashboard has to bind."""
+    """Bindings for the application; or, with ``on_dashboard``, for the dashboard, which then binds
+    them itself."""
     return [
         Binding(
             key.names,
@@ -126,29 +128,31 @@ class Part:
 
     ACTIONS: ClassVar[tuple[Action, ...]] = ()
     HIDES: ClassVar[frozenset[str]] = frozenset()
-    """Ids of actions that neither the footer nor the command palette must have."""
+    """Ids of actions that the footer and the command palette leave out while this part is there."""
 
     def __init__(self, port: Port) -> None:
         self.port = port
 
     @property
     def mode(self) -> str | None:
-        """The screen's mode, if this part decides it; else ``None``."""
+        """The screen's mode, if this part sets it; else ``None``."""
         return None
 
     def refuses(self, action: Action) -> bool:
-        """True if ``action`` is refused: the part has shown why, or did something else."""
+        """True if ``action`` must not be done: the part has then shown why, or has done something
+        else."""
         return False
 
     def offers(self, action: Action) -> bool:
-        """False if the command palette must not have ``action`` now."""
+        """Whether the command palette may offer ``action`` now."""
         return True
 
 
 @dataclass
 class Actions:
-    """The actions of all parts of an application. ``excluded`` are ids of actions that others
-    replace. If several parts decide the screen's mode, the last one of ``parts`` wins."""
+    """The actions of all parts of an application. ``excluded`` are ids of actions that are left out
+    because others replace them. If several parts set the screen's mode, the last one of ``parts``
+    wins."""
 
     parts: Sequence[Part]
     excluded: frozenset[str] = frozenset()
@@ -163,19 +167,18 @@ class Actions:
         }
 
     def is_possible(self, action: str, on_dashboard: bool, over_experiment: bool) -> bool:
-        """Whether the action's key does anything on the screen that is shown."""
+        """Whether the action's key has an effect on the present screen."""
         entry = self.by_id.get(action)
         if entry is None:
             return False
-        # the key of an action that does not apply may be another action's
+        # if an action does not apply, another action may have the same key
         if not entry[0].applies(entry[1]):
             return False
         scope = entry[0].scope
         return on_dashboard or scope == ANYWHERE or (scope == OVER_EXPERIMENT and over_experiment)
 
     def perform(self, name: str, number: int = 0) -> object:
-        """Do the action, with the argument of its ``number``-th key, unless a part takes it
-        over."""
+        """Do the action with the argument of its ``number``-th key, unless a part refuses it."""
         action, part = self.by_id[name]
         if not action.applies(part) or any(p.refuses(action) for p in self.parts):
             return None
@@ -191,7 +194,8 @@ class Actions:
         return (entry for entry in self.by_id.values() if entry[0].id not in hidden)
 
     def footer(self, mode: str) -> list[KeyHint]:
-        """The keys that matter in ``mode`` now; each once, with its most important action."""
+        """The keys that are useful in ``mode`` now. Each occurs once, with its most important
+        action."""
         hints: list[tuple[int, KeyHint]] = []
         for action, part in self._visible():
             for footer in action.footer:

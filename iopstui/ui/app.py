@@ -69,36 +69,37 @@ if TYPE_CHECKING:
     from iopstui.ui.dashboard.screen import Dashboard
     from iopstui.ui.state.live import VolumeState
 
-# no animations on live screens; Textual reads this when it is imported elsewhere too.
+# no animations on live screens; Textual reads this when it is imported
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
 
 SessionRuns = tuple[Target, list[RunRow], list[MarkInterval], str]
-"""What a session measured: its target, its runs, the intervals between its marks, and the result of
+"""The results of a session: its target, its runs, the intervals between its marks, and the text of
 its experiment."""
 
 
 ARROW_SIGNS = {"left": "←", "right": "→", "up": "↑", "down": "↓"}
-"""Signs of keys in the footer."""
+"""How the footer shows arrow keys."""
 KEY_NAMES = {"esc": "escape", "pgup": "pageup", "pgdn": "pagedown"}
-"""Textual's names of keys that the footer abbreviates."""
+"""Textual's names of the keys that the footer abbreviates."""
 
 
 class PlainScrollBar(ScrollBarRender):
-    """A scroll bar of blanks, for terminals without eighths of a block."""
+    """A scroll bar made of blanks, for terminals that lack the characters for eighths of a
+    block."""
 
     VERTICAL_BARS: ClassVar[list[str]] = [" "] * 8
     HORIZONTAL_BARS: ClassVar[list[str]] = [" "] * 8
 
 
 class IopstuiApp(KeysInOrder):
-    """The whole screen. It ends with an exit code (iopstui.errors). ``replay``: a recording is
-    played; ``no_experiments`` says why no experiments can be run."""
+    """The whole screen. It ends with an exit code (iopstui.errors). ``replay``: it plays a
+    recording; ``no_experiments`` says why no experiments can be run."""
 
     CSS_PATH = Path(__file__).with_name("iopstui.tcss")
     TITLE = "iopstui"
     help_first = ""
-    """The title of the help's section that is about this program's own keys."""
+    """The title of the help section about the keys of this application."""
     ENABLE_COMMAND_PALETTE = True
     BINDINGS = LIVE_BINDINGS
     _needs_collection = False
@@ -113,10 +114,10 @@ class IopstuiApp(KeysInOrder):
         no_experiments: str = NO_EXPERIMENTS_HERE,
     ) -> None:
         first, appearance = first or FirstView(), appearance or Appearance()
-        # the filter of NO_COLOR is chosen here, before there is a theme
+        # Textual's NO_COLOR filter must be chosen here, before there is a theme
         no_color = True if "NO_COLOR" in os.environ else None
         self._in_browser = bool(os.environ.get("TEXTUAL_DRIVER"))
-        # rules whose findings were passed to the terminal
+        # the rules of the findings that the terminal was notified of
         self._notified: set[str] = set()
         super().__init__(driver_class=_driver_class(), ansi_color=no_color)
         use_terminfo(self)
@@ -173,7 +174,7 @@ class IopstuiApp(KeysInOrder):
 
     @property
     def dashboard(self) -> Dashboard | None:
-        """The dashboard, once a target is chosen."""
+        """The dashboard; ``None`` until a target is chosen."""
         return self.port.dashboard
 
     @property
@@ -184,11 +185,11 @@ class IopstuiApp(KeysInOrder):
     # -- themes
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """The colours of the roles, for themes that do not define them."""
+        """The colours of the roles (ui/draw/theme.py), for themes that do not define them."""
         return variables_for(self.current_theme)
 
     def watch_theme(self, name: str) -> None:
-        """A theme was chosen: show it, and save it for the next start."""
+        """Apply the theme that was chosen, and save it for the next start."""
         if not self._running:
             return
         apply_roles(self)
@@ -196,7 +197,7 @@ class IopstuiApp(KeysInOrder):
             self.save_preference("theme", plain_name(name))
 
     def save_preference(self, key: str, value: str | bool) -> None:
-        """Save a choice in the configuration, and show a message."""
+        """Save a choice in the configuration file, and show a message."""
         try:
             PREFERENCES.remember(key, value)
         except OSError as error:
@@ -211,7 +212,8 @@ class IopstuiApp(KeysInOrder):
         return str(getattr(PREFERENCES, key.replace("-", "_")))
 
     def _keep_layout(self) -> tuple[str, str] | None:
-        """Keep the dashboard's layout for the next one of this process: its key and text."""
+        """Keep the dashboard's layout for the next dashboard of this process. Returns its key and
+        text."""
         dashboard = self.main_dashboard
         if dashboard is None or not dashboard.saves_layout or self.actions.mode == LESSON:
             return None
@@ -220,7 +222,7 @@ class IopstuiApp(KeysInOrder):
         return key, layout
 
     def save_layout(self) -> None:
-        """Save the dashboard's layout for the next start."""
+        """Save the dashboard's layout in the configuration, for the next start."""
         kept = self._keep_layout()
         if kept is not None:
             self.save_preference(*kept)
@@ -228,9 +230,10 @@ class IopstuiApp(KeysInOrder):
     # -- start and end
 
     def on_mount(self) -> None:
-        """Opens the dashboard, or the home screen if no target was given."""
+        """Open the dashboard, or the home screen if no target was given."""
         apply_patches()
-        # always set: the class outlives this application if several run in one process
+        # set each time: the class attribute outlives this application, and a process may run
+        # several
         ScrollBar.renderer = ScrollBarRender if self.charset is UTF8 else PlainScrollBar
         driver = self._driver
         if isinstance(driver, NonBlockingDriver):
@@ -247,7 +250,7 @@ class IopstuiApp(KeysInOrder):
         self.targets.begin(self._first_view.targets, self._first_view.opens_picker)
 
     def _end_with_server(self) -> None:
-        """Leave when the web server is gone (Textual's own driver would stay)."""
+        """Quit when the web server is gone (Textual's own driver would keep running)."""
         from iopstui.ui.core.terminal.browser_driver import BrowserDriver
 
         if isinstance(self._driver, BrowserDriver):
@@ -264,7 +267,7 @@ class IopstuiApp(KeysInOrder):
         state = LiveState(session.target.opened, volume=self._volume(session.target.opened))
         dashboard = self.make_dashboard(session, state)
         dashboard.has_controls = not self._is_replay
-        # viewers in browsers follow this target
+        # no way home in a browser: all viewers see the same target
         dashboard.has_home = self.targets.leads_home and not self._in_browser
         if dashboard.saves_layout:
             dashboard.restore_layout(self._saved_layout(dashboard.layout_key))
@@ -284,19 +287,19 @@ class IopstuiApp(KeysInOrder):
             part.begin_first()
 
     def pop_screen(self) -> AwaitComplete:
-        """Pop a screen, like Textual's."""
+        """Close the top screen, as Textual does, and collect the garbage soon."""
         self._needs_collection = True
         return super().pop_screen()
 
     def collect_garbage(self) -> None:
-        """Collect closed screens now: figures were just painted, so no sample is due. Screens have
-        reference cycles, and Python alone would let some megabytes accumulate."""
+        """Free the memory of closed screens now: figures were just painted, so no sample is due.
+        Screens have reference cycles, and without this some megabytes would accumulate."""
         if self._needs_collection:
             self._needs_collection = False
             self.call_after_refresh(_collect_garbage)
 
     def open_help(self) -> None:
-        """Show every key, panel and abbreviation, first the help of the current screen."""
+        """Show the help: every key, panel and abbreviation, beginning with the current screen."""
         from iopstui.ui.help import help_screen
 
         about = getattr(self.screen, "about", "")
@@ -323,7 +326,7 @@ class IopstuiApp(KeysInOrder):
             start()
 
     def _close(self) -> None:
-        """Close the session to make way for another."""
+        """Close the session before another one is opened."""
         self._keep_layout()
         if self.port.session is not None:
             self.experiments.keep(self.port.session.target)
@@ -335,13 +338,12 @@ class IopstuiApp(KeysInOrder):
         self.port.close_dashboard()
 
     def interrupt(self, number: int = 0) -> None:
-        """Leave like with the key q, after a signal or when the terminal is gone. May be called
-        from any thread at any time; the terminal is restored even while it is still being set
-        up."""
+        """Quit as with the key q, after a signal or when the terminal is gone. Any thread may call
+        this at any time; the terminal is restored even while it is still being set up."""
         self.interrupted = True
         loop = self._event_loop
         if loop is not None:
-            with contextlib.suppress(RuntimeError):  # closed: it has been left
+            with contextlib.suppress(RuntimeError):  # the loop is closed if the screen has ended
                 loop.call_soon_threadsafe(self._leave_now)
 
     def _leave_now(self) -> None:
@@ -349,7 +351,7 @@ class IopstuiApp(KeysInOrder):
             self.run_worker(self.action_quit(), exclusive=False)
 
     def leave_with(self, error: Exception) -> None:
-        """Ends the screen; the error is printed after the terminal is restored."""
+        """End the screen. The error is printed after the terminal is restored."""
         if isinstance(error, IopstuiError):
             message = f"iopstui: {error.full_text}"
             self.exit(error.exit_code, message=Text(printable(message)))
@@ -357,7 +359,7 @@ class IopstuiApp(KeysInOrder):
             self._handle_exception(error)
 
     def _fatal_error(self) -> None:
-        """Write the traceback, which Textual would print, to a file, and tell the user in a
+        """Write the traceback to a file, instead of printing it as Textual does, and show a
         sentence."""
         error = self._exception
         if error is not None:
@@ -368,11 +370,11 @@ class IopstuiApp(KeysInOrder):
 
     @property
     def has_crashed(self) -> bool:
-        """True if an error of our own has ended it."""
+        """Whether a bug in iopstui has ended the screen."""
         return self._exception is not None
 
     async def action_quit(self) -> None:
-        """Leave, after stopping a running job; the terminal is restored."""
+        """Stop a running job and quit; the terminal is restored."""
         if self._leaving:
             return
         self._leaving = True
@@ -389,7 +391,7 @@ class IopstuiApp(KeysInOrder):
         self.exit(code, message=Text(printable(failure)) if failure and code else None)
 
     def close_all(self) -> None:
-        """Close all sessions, however the screen ended: nothing is left running or on disk."""
+        """Close all sessions, even after a crash: nothing is left running or on disk."""
         self.experiments.end()
         if self.controller is not None:
             self.controller.close()
@@ -398,13 +400,13 @@ class IopstuiApp(KeysInOrder):
             part.end()
 
     def _apply_last_events(self) -> None:
-        """Apply the last events of a closed session, which tell how its last run ended."""
+        """Apply the last events of a closed session, because they say how its last run ended."""
         for event in self.feed.take()[0]:
             self.state.apply(event)
 
     @property
     def session_runs(self) -> list[SessionRuns]:
-        """After ``close_all``: what was measured in each session, in order."""
+        """The results of each session, in order; call this after ``close_all``."""
         self._apply_last_events()
         sessions = (
             (
@@ -421,14 +423,14 @@ class IopstuiApp(KeysInOrder):
         return EXIT_JOB_FAILED if self._failure_text() else EXIT_OK
 
     def _failure_text(self) -> str:
-        """The error, for the terminal after the screen has closed; "" if nothing failed."""
+        """The error to print after the screen has closed; "" if nothing failed."""
         finished = self.state.finished
         if finished is not None and finished.error:
             reason = f"{finished.error} {finished.hint}".strip()
             return f"iopstui: run {finished.step} failed: {reason}"
         if not self.state.ended:
             return ""
-        # a session that has ended by itself has failed
+        # a session ends by itself only if it failed
         entries = reversed(self.state.log.entries)
         message = next((entry.text for entry in entries if entry.level == "error"), "")
         return f"iopstui: {message}"
@@ -436,16 +438,16 @@ class IopstuiApp(KeysInOrder):
     # -- events of the session
 
     def _sink(self, event: Event) -> None:
-        """Called in the session's thread."""
+        """Queue an event; called in the session's thread."""
         self.experiments.feed(event)
         self.feed.put(event)
 
     def _wake(self) -> None:
-        """Wake the screen; from any thread."""
+        """Make the screen handle waiting events; called from any thread."""
         self.post_message(EventsWaiting())
 
     def on_events_waiting(self, message: EventsWaiting) -> None:
-        """Takes in everything that is queued, then paints once."""
+        """Apply all waiting events, then paint once."""
         events, has_jumped = self.feed.take()
         if has_jumped:
             self.restart_state()
@@ -474,12 +476,13 @@ class IopstuiApp(KeysInOrder):
         self.collect_garbage()
 
     def after_events(self) -> bool:
-        """Called when all events have been applied. Returns True if the footer's keys may have
-        changed."""
+        """Called after all waiting events have been applied. Returns True if the footer's keys may
+        have changed."""
         return False
 
     def _notify_terminal(self, event: Event) -> None:
-        """Let the terminal notify the user that a run or an experiment ended, or what was found."""
+        """Have the terminal notify the user of a run's or an experiment's end, and of new
+        findings."""
         text = ""
         match event:
             case StepFinished(interrupted=False) if not self.experiments.active:
@@ -496,21 +499,21 @@ class IopstuiApp(KeysInOrder):
             self._driver.write(f"\x1b]9;iopstui: {printable(text)}\a")
 
     def restart_state(self) -> None:
-        """Start with a fresh state: another position of the recording follows."""
+        """Begin with a fresh state, because the replay jumped to another position."""
 
     # -- keys
 
     @property
     def experiment_screen(self) -> Screen[Any] | None:
-        """Screen of the experiment shown last."""
+        """The screen of the last experiment that was shown."""
         return self.experiments.screen
 
     def experiment_hints(self) -> list[KeyHint]:
-        """The keys of an experiment's screen that matter now."""
+        """The hints for an experiment's screen."""
         return self.actions.footer(EXPERIMENT_SCREEN)
 
     def next_job(self) -> str:
-        """Name of the job that r would run."""
+        """The name of the job that the key r would run."""
         return self.jobs.job
 
     def refresh_footer(self) -> None:
@@ -519,13 +522,13 @@ class IopstuiApp(KeysInOrder):
             self.dashboard.show_keys(hints, printable(self.next_job()))
 
     async def action_do(self, action: str, number: int) -> None:
-        """Do ``action``: one of its keys was pressed."""
+        """Do ``action``, because one of its keys was pressed."""
         result = self.actions.perform(action, number)
         if isawaitable(result):
             await result
 
     def on_key_clicked(self, message: KeyClicked) -> None:
-        """A key of the footer was clicked: as if it had been pressed."""
+        """Do the same as if the clicked key of the footer had been pressed."""
         names = {
             label: key.names.split(",")[0]
             for action, _ in self.actions.by_id.values()
@@ -533,7 +536,7 @@ class IopstuiApp(KeysInOrder):
             if key.names
             for label in {key.label, ARROW_SIGNS.get(key.label, key.label)}
         }
-        # "Enter" is "enter"; but a capital letter is a key of its own
+        # "Enter" means the key "enter", but a capital letter is a key of its own
         key_name = message.label if len(message.label) == 1 else message.label.lower()
         name = names.get(message.label, names.get(key_name, KEY_NAMES.get(key_name, key_name)))
         character = message.label if len(message.label) == 1 else None
@@ -544,7 +547,7 @@ class IopstuiApp(KeysInOrder):
         self.port.paint()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys of the dashboard do nothing while another screen is open."""
+        """Ignore the dashboard's keys while another screen is open."""
         if action != "do":
             return True
         on_dashboard = self.port.is_shown(self.dashboard)
@@ -552,7 +555,7 @@ class IopstuiApp(KeysInOrder):
         return self.actions.is_possible(str(parameters[0]), on_dashboard, on_experiment)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Everything that keys do, for the command palette."""
+        """List the actions of all keys for the command palette."""
         commands = getattr(screen, "commands", None)
         if commands is not None:
             yield from (SystemCommand(*command) for command in commands())
@@ -563,7 +566,8 @@ class IopstuiApp(KeysInOrder):
 
 
 def _driver_class() -> type[Driver] | None:
-    """Our own driver, or None for the one that Textual's web server names in TEXTUAL_DRIVER."""
+    """iopstui's own driver class; ``None`` to use the one that TEXTUAL_DRIVER names (web
+    server)."""
     driver_name = os.environ.get("TEXTUAL_DRIVER")
     if driver_name == BROWSER_DRIVER:
         from iopstui.ui.core.terminal.browser_driver import BrowserDriver
@@ -589,8 +593,8 @@ def run_app(
     appearance: Appearance,
     on_close: Callable[[list[SessionRuns]], None],
 ) -> int:
-    """Run the screen until it is left. Returns the exit code. ``on_close`` gets each session's runs
-    when everything is closed."""
+    """Run the screen until the user quits. Returns the exit code. ``on_close`` gets each session's
+    runs after everything is closed."""
     app = IopstuiApp(backend, first, appearance)
 
     def close() -> None:
@@ -601,8 +605,8 @@ def run_app(
 
 
 def run_to_end(app: IopstuiApp, close: Callable[[], None]) -> int:
-    """Show the application until it is left, then call ``close``. Returns the exit code, which is
-    never 0 after a crash."""
+    """Run the application until the user quits, then call ``close``. Returns the exit code, which
+    is never 0 after a crash."""
     with handling_stop_signals(app.interrupt):
         try:
             code = app.run(mouse=PREFERENCES.mouse)

@@ -1,5 +1,4 @@
-"""The queue from the session's thread to the screen: events wait here, and figures are painted in
-time."""
+"""The queue from the session's thread to the screen. It holds events, and decides when to paint."""
 
 from __future__ import annotations
 
@@ -17,9 +16,10 @@ if TYPE_CHECKING:
 
 
 class Feed:
-    """``wake`` is called, in any thread, when events are waiting.
+    """Queues a session's events for the screen. ``wake`` is called when events are waiting, in any
+    thread.
 
-    Painting may be delayed or skipped; measured events never are."""
+    Painting may be delayed or skipped; events never are."""
 
     def __init__(
         self,
@@ -32,29 +32,29 @@ class Feed:
         self._port = port
         self._wake = wake
         self._after_refresh = after_refresh
-        # None: later events are of another position in a recording
+        # a None in it means that the events after it belong to another position in a recording
         self._queue: deque[Event | None] = deque()
         self._wake_sent = False
         self._last_frame_s = time.monotonic()
         self._pace = Pace(refresh_s)
         self._paint_scheduled = False
 
-    # -- from any thread
+    # -- called from any thread
 
     def put(self, event: Event) -> None:
-        """Queue the event, wake the screen once."""
+        """Queue the event, and wake the screen if that has not been done yet."""
         self._queue.append(event)
         if isinstance(event, FrameReady):
             self._last_frame_s = time.monotonic()
         self._wake_up()
 
     def jump(self) -> None:
-        """Continue at another position of the recording."""
+        """Note that the next events belong to another position of the recording."""
         self._queue.append(None)
         self._wake_up()
 
     def terminal_ready(self) -> None:
-        """The terminal has shown the paint before."""
+        """Called when the terminal has shown the previous paint."""
         if self._pace.paint_pending:
             self._wake_up()
 
@@ -63,14 +63,14 @@ class Feed:
             self._wake_sent = True
             self._wake()
 
-    # -- from the screen's
+    # -- called from the screen's thread
 
     def clear(self) -> None:
         self._queue.clear()
 
     def take(self) -> tuple[list[Event], bool]:
-        """Events that arrived, and whether playback jumped before them: then earlier ones need not
-        be shown."""
+        """The events that arrived, and whether the replay jumped; events before the jump are left
+        out."""
         self._wake_sent = False
         events: list[Event] = []
         has_jumped = False
@@ -83,11 +83,11 @@ class Feed:
         return events, has_jumped
 
     def note_frame(self) -> None:
-        """Count a frame that was applied."""
+        """Count a frame that the state has taken in."""
         self._pace.note_frame()
 
     def paint_if_due(self) -> None:
-        """Shows the newest figures, now or as soon as it is time."""
+        """Paint the newest figures, now or as soon as it is due."""
         dashboard, terminal, now = self._port.dashboard, self.terminal, time.monotonic()
         if dashboard is None or (terminal is not None and terminal.is_behind):
             self._pace.note_late_frame()
@@ -108,7 +108,8 @@ class Feed:
             self._after_refresh(terminal.note_paint)
 
     def paint_if_old(self, seconds: float) -> None:
-        """Paint if nothing new has come for this time, because the shown age changes."""
+        """Paint if no frame has come for ``seconds``, because the shown age of the figures
+        changes."""
         if time.monotonic() - self._last_frame_s >= seconds:
             self.paint_if_due()
 

@@ -33,12 +33,13 @@ REPLAY_ONLY = ReplayKeys.ACTIONS
 LIVE_BINDINGS = bindings(LIVE_ACTIONS)
 REPLAY_BINDINGS = bindings(REPLAY_ONLY)
 DASHBOARD_BINDINGS = bindings(LIVE_ACTIONS, on_dashboard=True)
-"""The dashboard's own, because a screen binds these keys to its focus."""
+"""Bindings that the dashboard needs itself, because a Textual screen uses these keys to move the
+focus."""
 
 REFUSED_IN_LESSON = frozenset(
     key.label for action in LIVE_ACTIONS if LESSON in action.disturbs for key in action.keys
 )
-"""Labels of the keys that are refused while a lesson is read."""
+"""The labels of the keys that are refused during a lesson."""
 
 
 def markdown(actions: Iterable[Action] = LIVE_ACTIONS) -> str:
@@ -51,7 +52,7 @@ def markdown(actions: Iterable[Action] = LIVE_ACTIONS) -> str:
 
 
 class LiveDashboard(Dashboard):
-    """The dashboard of a session, live or replayed, with the keys that it has to bind itself."""
+    """The dashboard of a live or replayed session, with the bindings that it needs itself."""
 
     BINDINGS = DASHBOARD_BINDINGS
 

@@ -1,4 +1,4 @@
-"""The port: everything that the parts of the screen know about the application."""
+"""The port: all that the parts of the screen may use of the application."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Result = TypeVar("Result")
 
 
 class Port:
-    """The current measurement, and the actions of the screen. ``session`` and ``dashboard`` exist
-    once a target was chosen. In a ``replay`` nothing can be measured."""
+    """The current measurement, and the actions of the screen. ``session`` and ``dashboard`` are
+    ``None`` until a target is chosen. In a replay nothing can be measured."""
 
     def __init__(
         self,
@@ -51,40 +51,41 @@ class Port:
 
     @property
     def live(self) -> LiveSession | None:
-        """The session, if it measures."""
+        """The session, if it is a live one; ``None`` in a replay."""
         return None if self.is_replay else cast("LiveSession | None", self.session)
 
     @property
     def open_session(self) -> Controller:
-        """The session, for a key that is only possible while there is one."""
+        """The session. Only for keys that work while there is one."""
         assert self.session is not None
         return self.session
 
     @property
     def open_dashboard(self) -> Dashboard:
-        """The dashboard, for a key that is only possible while there is one."""
+        """The dashboard. Only for keys that work while there is one."""
         assert self.dashboard is not None
         return self.dashboard
 
     @property
     def replay_path(self) -> Path | None:
-        """Path of the recording that is played, if any."""
+        """The path of the recording that is played; ``None`` if nothing is played."""
         return cast("ReplaySession", self.session).path if self.is_replay and self.session else None
 
-    # -- which session
+    # -- the present session
 
     def begin(self, session: Controller, state: LiveState, dashboard: Dashboard) -> None:
-        """Make this session the one that all parts work with."""
+        """Make this session, its state and its dashboard the ones that all parts use."""
         self.session, self.state, self.dashboard = session, state, dashboard
 
     def restart_state(self, state: LiveState) -> None:
-        """Start over at another moment of the same recording."""
+        """Use a new state, because another position of the same recording follows."""
         self.state = state
         if self.dashboard is not None:
             self.dashboard.restart_state(state)
 
     def close_session(self) -> None:
-        """Close the session for another one; its dashboard stays until ``close_dashboard``."""
+        """Close the session before another one is opened. Its dashboard stays until
+        ``close_dashboard``."""
         session, self.session = self.session, None
         if session is not None:
             session.close()
@@ -94,7 +95,7 @@ class Port:
         if dashboard is not None and dashboard.is_current:
             self._app.pop_screen()
 
-    # -- what can be done
+    # -- actions of the screen
 
     def copy(self, text: str) -> None:
         """Have the terminal copy this text."""
@@ -112,7 +113,7 @@ class Port:
 
     @property
     def shown_state(self) -> LiveState:
-        """State shown by panes and lists: the newest one, or the frozen moment."""
+        """The state that panes and lists show: the newest one, or that of the frozen second."""
         return self.dashboard.shown_state if self.dashboard is not None else self.state
 
     @property
@@ -125,7 +126,7 @@ class Port:
         return self._app.screen
 
     def is_shown(self, screen: Screen[Any] | None) -> bool:
-        """True while ``screen`` is open and nothing over it."""
+        """Whether ``screen`` is open, with nothing over it."""
         return screen is not None and bool(self._app.screen_stack) and self.screen is screen
 
     def push(
@@ -134,15 +135,15 @@ class Port:
         self._app.push_screen(screen, on_result)
 
     def apply_theme(self, theme: str) -> None:
-        """Shows everything in the colours of this theme from now on."""
+        """Switch the screen to this theme."""
         change_theme(self._app, theme)
 
     def themes(self) -> tuple[tuple[str, ...], str]:
-        """The names of the themes that can be shown here, and the one that is shown."""
+        """The names of the themes that can be shown here, and the name of the present one."""
         return theme_names(self._app), plain_name(self._app.theme)
 
     def pictures(self) -> Mapping[str, str]:
-        """Pictures of the screen, by the suffix of the file."""
+        """Pictures of the screen, by file suffix."""
         from iopstui.ui.core.clipboard import render_pictures
 
         return render_pictures(self._app)
@@ -154,7 +155,7 @@ class Port:
         return self._app.set_timer(seconds, callback)
 
     def run_in_background(self, coroutine: Coroutine[Any, Any, None], group: str) -> None:
-        """Run this in the background; an earlier task of the same ``group`` is cancelled."""
+        """Run a coroutine in the background; an earlier one of the same ``group`` is cancelled."""
         self._app.run_worker(coroutine, group=group, exclusive=True)
 
     def leave(self, code: int) -> None:

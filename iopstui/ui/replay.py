@@ -22,7 +22,7 @@ from iopstui.ui.state.live import LiveState
 
 
 class ReplayFailed(Message):
-    """``error`` has ended the replay."""
+    """The replay has ended because of ``error``."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()
@@ -30,29 +30,29 @@ class ReplayFailed(Message):
 
 
 class RecordingApp(IopstuiApp):
-    """What the screens of recordings of one host and of many have in common."""
+    """The base of the applications that play recordings, of one host or of many."""
 
     _keys: ReplayKeys
 
     def on_strip_clicked(self, message: StripClicked) -> None:
-        """Go to the second of the bar that was clicked."""
+        """Go to the second at the clicked position of the bar."""
         self._keys.go_to(message.column, message.width)
 
     def _failed(self, error: Exception) -> None:
-        """The replay can't go on (called in its thread)."""
+        """Report an error that ends the replay; called in the replay's thread."""
         self.post_message(ReplayFailed(error))
 
     def on_replay_failed(self, message: ReplayFailed) -> None:
-        """Print the error after the terminal is restored."""
+        """End the screen; the error is printed after the terminal is restored."""
         self.leave_with(message.error)
 
     def exit_code(self) -> int:
-        """Exit code of a replay: 0, even if the recorded run failed."""
+        """The exit code of a replay: 0 even if the recorded run failed."""
         return EXIT_OK
 
 
 class ReplayApp(RecordingApp):
-    """Plays ``session``: keys that measure are refused with a message."""
+    """Plays ``session``. Keys that measure are refused with a message."""
 
     BINDINGS = REPLAY_BINDINGS
 
@@ -81,7 +81,7 @@ class ReplayApp(RecordingApp):
         session.on_failure = self._failed
 
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
-        """Make the dashboard, with the whole recording as a bar."""
+        """Make the dashboard, with a bar of the whole recording."""
         dashboard = LiveDashboard(session, state, self.charset, self._keys.strip)
         dashboard.is_replay = True
         dashboard.has_jobs = self.session.has_jobs
@@ -99,7 +99,7 @@ def run_replay(
     name: str, speed: float, theme: str = "", volume: PromisedFigures | None = None,
     on_home: Callable[[], None] | None = None,
 ) -> int:  # fmt: skip
-    """Play a recording on the screen until the user leaves. Raises UsageError if it is not a
+    """Play a recording on the screen until the user quits. Raises UsageError if it is not a
     recording."""
     return show_session(open_replay(recording_path(name), speed), theme, volume, on_home)
 
@@ -108,8 +108,9 @@ def show_session(
     session: ReplaySession, theme: str = "", volume: PromisedFigures | None = None,
     on_home: Callable[[], None] | None = None,
 ) -> int:  # fmt: skip
-    """Play ``session`` on the screen until it is left, then close it; the exit code. ``volume`` are
-    the promised figures: limits are drawn, and credits counted from the first second shown.
-    ``on_home`` is called when Esc has left it."""
+    """Play ``session`` on the screen until the user quits, then close it. Returns the exit code.
+    ``volume`` are the promised figures: their limits are drawn, and credits are counted from the
+    first shown second on. ``on_home`` is called if the user quits with Esc, to go to the home
+    screen."""
     app = ReplayApp(session, theme=theme, volume=volume, on_home=on_home)
     return run_to_end(app, session.close)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MAX_RUNS = 20
 REPORT_HISTORY_S = 600.0
-"""What a report shows of a session that is not recorded."""
+"""How many seconds of an unrecorded session are kept for a report."""
 MAX_RECENT = 8
 
 
@@ -45,11 +45,11 @@ def run_screen(
     export: Callable[[LiveSession], object] | None = None,
     ramp: RampRange | None = None,
 ) -> int:
-    """Open the screen. Returns the exit code. If there is no target, no job and nothing for a
-    feature's keys to ``begin`` with, the home screen comes first. ``first_job`` is what r runs if
-    ``request`` does not name a job to begin with. ``export`` is called with each new session."""
-    # imported objects stay: looking at them for garbage would take a tenth of the start (see
-    # app.py)
+    """Open the screen. Returns the exit code. Without a target, a job and a feature to ``begin``
+    with, it shows the home screen first. ``first_job`` is the job that the key r runs if
+    ``request`` names none. ``export`` is called with each new session."""
+    # imported objects stay, and searching them for garbage would take a tenth of the start; app.py
+    # enables it again
     gc.disable()
     clean_up(Roots())
     pick = not request.targets and not request.job and begin is None
@@ -78,7 +78,7 @@ def _recent() -> Sequence[RecentRecording]:
 
 
 class _Sessions:
-    """Sessions of one screen, one after another, each for another target."""
+    """The sessions of one screen, one after another, each with another target."""
 
     def __init__(
         self, request: RunRequest, export: Callable[[LiveSession], object] | None = None
@@ -89,16 +89,16 @@ class _Sessions:
         self._sessions: list[LiveSession] = []
         self._job_targets: dict[object, Target | None] = {}
         self._session_runs: list[SessionRuns] = []
-        # the first file of each recording that was continued in another file
+        # the first file of each recording that continues in another file
         self._first_recordings: dict[Path, Path] = {}
 
     def show(
         self, first_job: str | None, begin: object | None, *, pick: bool, refresh_s: float,
         theme: str, ramp: RampRange | None = None,
     ) -> int:  # fmt: skip
-        """Show the screen until it is left. Returns the exit code. A recording leads back to the
-        home screen."""
-        # imported only now: Textual takes longer to import than the first interval
+        """Show the screen until the user quits. Returns the exit code. After a recording, the home
+        screen comes again."""
+        # imported only now, because importing Textual takes longer than the first interval
         from iopstui.fio.library import shipped_jobs
         from iopstui.linux.activity.disk_use import OccasionalUse
         from iopstui.linux.devices.udev import HotplugMonitor
@@ -107,7 +107,7 @@ class _Sessions:
         from iopstui.ui.core.backend import Appearance, Backend, FirstView
 
         request = self._request
-        # the recording that the screen asks for, and whether its screen leads back here
+        # the recording to play next, and whether the user left its screen for the home screen
         requested: list[str] = []
         went_home: list[bool] = []
         first = FirstView(
@@ -129,16 +129,16 @@ class _Sessions:
             code = run_replay(requested.pop(), 1.0, theme, on_home=lambda: went_home.append(True))
             if code != EXIT_OK or not went_home:
                 return code
-            # the command line's job is not started again
+            # do not start the command line's job again
             first = replace(first, targets=(), pick=True, run_at_once=False, begin=None, ramp=None)
 
     def begin(self, paths: Sequence[str]) -> None:
-        """Start the first session, before there is a screen."""
+        """Start the first session before the screen is loaded."""
         self._prepared.append(self._new_session(paths))
         self._prepared[0].start()
 
     def controller(self, paths: Sequence[str]) -> Controller:
-        """The session for these targets; raises IopstuiError."""
+        """The session for these targets. Raises IopstuiError."""
         return self._prepared.pop() if self._prepared else self._new_session(paths)
 
     def _new_session(self, paths: Sequence[str]) -> LiveSession:
@@ -149,7 +149,7 @@ class _Sessions:
         request, devices = self._request, _discover()
         job = None if paths else request.job or None
         target, job_target = choose_targets(paths, job, devices, Roots())
-        # checked before a file is made for the recording: impossible expectations must leave none
+        # checked first, so that impossible expectations leave no file of a recording behind
         expected = self._expectations(target)
         if self._sessions:
             request = replace(request, record=None)
@@ -187,11 +187,11 @@ class _Sessions:
         return self._job_targets[controller], self._request
 
     def keep_runs(self, runs: Sequence[SessionRuns]) -> None:
-        """Keep what each session has measured; a recording may have been played in between."""
+        """Keep the runs of the sessions, because a recording may be played in between."""
         self._session_runs += runs
 
     def end(self) -> None:
-        """Print the results, now that the screen is closed and the terminal restored."""
+        """Print the results. The screen is closed by now, and the terminal restored."""
         for session in self._prepared:
             session.close()
         sessions = self._session_runs
@@ -222,8 +222,8 @@ class _Sessions:
 
 
 def runs_text(sessions: Sequence[tuple[Target, Sequence[RunRow]]]) -> str:
-    """For each session that had runs, a table of the newest ones, in at most 80 columns; "" if
-    there were none."""
+    """A table of the newest runs of each session, in at most 80 columns; "" if there were no
+    runs."""
     if not sessions:
         return ""
     from iopstui.session.run_rows import WIDTH, run_table_rows
@@ -242,8 +242,8 @@ def runs_text(sessions: Sequence[tuple[Target, Sequence[RunRow]]]) -> str:
 
 
 def mark_intervals_text(sessions: Sequence[tuple[Target, Sequence[MarkInterval]]]) -> str:
-    """For each session that had marks, a table of the newest stretches between them, in at most 80
-    columns; "" if there were none."""
+    """A table of the newest intervals between marks of each session, in at most 80 columns; "" if
+    there were no marks."""
     if not sessions:
         return ""
     from iopstui.session.run_rows import WIDTH, mark_interval_rows
@@ -259,7 +259,7 @@ def mark_intervals_text(sessions: Sequence[tuple[Target, Sequence[MarkInterval]]
 
 
 def print_after_screen(text: str) -> None:
-    """Print on the terminal without blocking on one that is stopped or gone."""
+    """Print on the terminal without waiting for one that is stopped or gone."""
     stream = sys.__stdout__
     if stream is None or not stream.isatty():
         return
@@ -274,8 +274,8 @@ def print_after_screen(text: str) -> None:
 def _continue_recording(
     session: LiveSession, previous: Path, first_files: dict[Path, Path]
 ) -> None:
-    """Continue a recording with another device in a new file: FILE-2, FILE-3 ...
-    ``first_files`` maps each continued file to the first one."""
+    """Continue a recording with another target in a new file: FILE-2, FILE-3 ... ``first_files``
+    maps each file to the recording's first one."""
     from iopstui.recording.writer import next_free_path
 
     first = first_files.get(previous, previous)

@@ -18,9 +18,10 @@ from iopstui.errors import UsageError
 
 REPEATS, MAX_REPEATS = 5, 30
 MIN_ROUNDS = 6
-"""model/metrics/statistics.py"""
+"""The same as MIN_RUNS in model/metrics/statistics.py."""
 FIGURES = ("iops", "mean", "p50", "p99", "p99.9", "cpu")
-"""model/experiment/comparison.py, PRIMARY"""
+"""The keys of PRIMARY_FIGURES in model/experiment/comparison.py, written here to save the
+import."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,8 +10,8 @@ from iopstui.errors import EXIT_OK
 
 SHELLS = ("bash", "zsh", "fish")
 COMPLETE_WORDS = "words"
-"""What the scripts themselves ask for; they write the words so far to standard input, one a
-line."""
+"""The argument that the completion scripts pass. They write the words so far to standard input, one
+a line."""
 EPILOG = """\
 bash: put this into ~/.bashrc                 eval "$(iopstui completion bash)"
 zsh: into ~/.zshrc, after compinit            eval "$(iopstui completion zsh)"

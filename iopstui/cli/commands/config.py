@@ -10,11 +10,11 @@ from iopstui.errors import EXIT_OK, EXIT_USAGE
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No arguments."""
+    """Add no arguments."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print each value with its source, and what is wrong with the file."""
+    """Print each value with its source, then what is wrong with the file."""
     from iopstui.cli.config import KEYS, read_config
     from iopstui.tables import aligned
     from iopstui.text import printable

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 RATES_S = 1.0
-"""How long the paths of a namespace are watched."""
+"""How long the I/O on the paths of a namespace is measured."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show_device(arguments: argparse.Namespace, devices: Mapping[str, BlockDevice]) -> int:
-    """List one device; in detail if it is an NVMe namespace."""
+    """Show one device; in detail if it is an NVMe namespace."""
     import json
     from dataclasses import asdict
 
@@ -131,13 +131,13 @@ def _namespace_report(
         return None
     topology = read_namespace_topology(Roots(), disk)
     facts = read_drive_facts(Roots(), disk, topology.number or 1)
-    # if there is a single path, its figures are the device's own, which `watch` shows
+    # the figures of a single path are those of the device itself, which `watch` shows
     names = [path.name for path in topology.paths] if len(topology.paths) > 1 else []
     return NamespaceReport(topology, facts, _measure_rates(names))
 
 
 def _measure_rates(names: list[str]) -> dict[str, DiskRates]:
-    """Measure for one second what these devices do; empty if there are none."""
+    """Measure the rates of these devices for one second; empty without devices."""
     import time
 
     from iopstui.linux.kernel_files import Roots

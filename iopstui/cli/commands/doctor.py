@@ -15,8 +15,8 @@ LABEL = 24
 
 
 def report(checks: Sequence[Check], width: int) -> tuple[str, int]:
-    """The report and the exit code: 5 if something is missing without which nothing can be
-    measured."""
+    """The report and the exit code, which is 5 if something is missing that every measurement
+    needs."""
     lines: list[str] = []
     for check in checks:
         head = f"{check.state:<7}{check.name}"
@@ -32,7 +32,7 @@ def _wrapped(text: str, head: str, width: int) -> str:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No arguments."""
+    """Add no arguments."""
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--refresh", type=values.refresh, default=0.0, metavar="SECONDS",
                         help="redraw at most this often, up to 60; does not change --interval "
                              "(default: with every sample)")  # fmt: skip
-    # from the configuration file; no run begins by itself
+    # a job from the configuration file goes here; unlike --job it does not start by itself
     parser.set_defaults(first_job=None)
     add_theme(parser)
     parser.add_argument("--notify", action="store_true",
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the screen until the user leaves it."""
+    """Show the screen until the user quits."""
     ramp = None
     if arguments.ramp is not None:
         from iopstui.model.experiment.ramp import parse_ramp
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_plain(arguments: argparse.Namespace) -> int:
-    """Run without a screen: a job to its end, or show the disks until Ctrl-C."""
+    """Without a screen: run a job to its end, or show the disks until Ctrl-C."""
     refuse_theme(arguments)
     request = with_expectations(run_request(arguments, arguments.job), arguments)
     if request.job:

@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check_recording(path: Path) -> None:
-    """Raises UsageError for a result of fio, which has no seconds to play."""
+    """Raise UsageError for a result file of fio, which has no seconds to play."""
     from iopstui.recording.foreign import JSON, LOG, detect_file_kind
 
     if detect_file_kind(path) in (JSON, LOG):

@@ -54,12 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _job_sources() -> list[ModuleType]:
-    """The modules that make the job if none is named, in the order of the help."""
+    """The modules that can make a job in place of --job, in the order of the help."""
     return sorted(feature_modules("job_source"), key=lambda source: source.OPTION)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    # with --diskspd or --replay, a job can only come from the configuration file
+    # if --diskspd or --replay is given, --job is only the configuration file's default: ignore it
     source = next(
         (other for other in _job_sources() if getattr(arguments, other.OPTION) is not None), None
     )

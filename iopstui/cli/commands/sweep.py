@@ -45,14 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run all points, one after another."""
+    """Run all points one after another."""
     from iopstui.cli.runs.experiment import run_experiment
     from iopstui.model.experiment.plan import Plan, check_axes, parse_axis
 
     request = run_request(arguments)
     axes = tuple(map(parse_axis, arguments.axis))
     check_axes(axes, request.overrides)
-    jobs = arguments.job or [arguments.first_job]  # the configuration file's
+    jobs = arguments.job or [arguments.first_job]  # default: the job in the configuration file
     if not axes and len(jobs) < 2:
         raise UsageError("A sweep needs something to vary.",
                          "For example: --axis iodepth=1,2,4..256, or several --job")  # fmt: skip
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         settle=arguments.settle, measure=arguments.measure, repeats=arguments.repeats,
         seed=arguments.seed, shuffle=arguments.shuffle or arguments.seed is not None,
     )  # fmt: skip
-    if arguments.expect:  # a --tolerance alone would have nothing to apply to
+    if arguments.expect:  # --tolerance alone has no expectation to apply to
         request = with_expectations(request, arguments)
     return run_experiment(request, plan, arguments)
 

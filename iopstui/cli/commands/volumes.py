@@ -68,7 +68,7 @@ def _volume_text(arguments: argparse.Namespace, catalog: Catalog, has_options: b
     from iopstui.output.pages.volumes import explain_volume, volume_json
 
     volume = catalog.volume(arguments.name)
-    # without the size or the bought IOPS, a class has formulas but no figures yet
+    # a class has only formulas, without figures, if its size or the bought IOPS are missing
     needs = volume.needs_size or (volume.provision is not None and volume.provision.required)
     figures = has_options or arguments.cached or not needs
     promised = read_promised_figures(arguments, catalog, volume) if figures else None

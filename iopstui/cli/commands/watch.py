@@ -57,7 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     add_format(form)
     add_plain(parser, form)
-    # whether a format was named: it wins over the configuration file's `plain = true`
+    # no default, to see whether --format was given: it wins over `plain = true` in the
+    # configuration
     parser.set_defaults(format=None)
     add_exports(parser)
     add_probe(parser)
@@ -70,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, attach: Attach | None = None) -> int:
-    """Watch until the end. ``attach`` is that of ``watch``."""
+    """Watch until the end. ``attach``: see ``watch_disks.watch``."""
     from iopstui.cli.runs.watch_disks import watch
     from iopstui.model.experiment.run_request import RunRequest
 

@@ -1,4 +1,4 @@
-"""`iopstui why`: one sentence on a disk, a directory or a process, and what it is based on."""
+"""`iopstui why`: a sentence about a disk, a directory or a process, and the evidence for it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look at the disks, and answer; the exit code is the verdict."""
+    """Look at the disks and print the answer. The exit code is the verdict."""
     from iopstui.cli.runs.why import why
 
     return why(arguments.what, arguments.length, arguments.json, not arguments.no_probe)

@@ -1,2 +1,2 @@
-"""Code that commands on a single machine share: do one run, watch or experiment from start to
+"""Code that commands for a single machine share: do one run, watch or experiment from start to
 end."""

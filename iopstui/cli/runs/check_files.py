@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def with_check_files(arguments: argparse.Namespace, title: str, run: Callable[[], Verdict]) -> int:
     """Call ``run`` and return its exit code. The checks are written to the files that ``arguments``
-    name, however ``run`` ends. Raises UsageError before it starts if a file cannot be written."""
+    name, even if ``run`` fails. Raises UsageError before the start if a file cannot be written."""
     junit, summary = getattr(arguments, "junit", None), getattr(arguments, "summary", None)
     if junit is None and summary is None:
         return exit_code(run())
@@ -63,15 +63,15 @@ def _write(run: CheckedRun, junit: str | None, summary: str | None) -> None:
 
 
 def exit_code(verdict: Verdict) -> int:
-    """The exit code of a command after these checks. Raises the error that the command ended
-    with."""
+    """The exit code of a command with these checks. Raises the error with which the command
+    ended."""
     if verdict.error is not None:
         raise verdict.error
     return verdict.exit_code
 
 
 def _check_writable(path: Path) -> None:
-    """Raises UsageError if the file could not be written later."""
+    """Raise UsageError if the file cannot be written later."""
     if path.exists() and not path.is_file():
         raise _cannot_write(path, "it is not an ordinary file")
     if not path.parent.is_dir():
@@ -92,8 +92,8 @@ Export = Callable[["LiveSession"], object]
 
 @contextmanager
 def exporting_sessions(arguments: argparse.Namespace, keep: bool = False) -> Iterator[Export]:
-    """Yields the function that each session must be passed to before it starts. Raises UsageError
-    for a file or a port that cannot be used. ``keep``: what was exported stays after the end."""
+    """Yields a function to call with each session before its start. Raises UsageError for a file or
+    a port that cannot be used. ``keep``: exported files stay after the end."""
     with ExitStack() as stack:
         exports = [
             stack.enter_context(sink.exporting_sessions(arguments, keep))

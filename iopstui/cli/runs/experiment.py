@@ -81,7 +81,8 @@ def _run_experiment(request: RunRequest, plan: Plan, arguments: argparse.Namespa
 
 
 def _conclude(runner: ExperimentRunner) -> Verdict:
-    """The verdict of an experiment that has ended. Its progress is kept if it was interrupted."""
+    """The verdict of an experiment that has ended. Keeps its saved progress only if it was
+    interrupted."""
     if runner.interrupted:
         print_message(_interrupted_text(runner))
         return runner.verdict()
@@ -94,7 +95,7 @@ def _conclude(runner: ExperimentRunner) -> Verdict:
 
 
 def failed_text(failed: int, runs: int, ended_early: bool) -> str:
-    """Says how many runs failed, and what became of the others."""
+    """A sentence that says how many runs failed, and whether all others were measured."""
     if failed == runs:
         return f"{'the run' if runs == 1 else f'all {runs} runs'} failed: nothing was measured"
     others = "not all others" if ended_early else "the others"

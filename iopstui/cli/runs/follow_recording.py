@@ -60,7 +60,7 @@ def _play(path: Path, arguments: argparse.Namespace, has_ended: Callable[[], boo
 
 
 class _WaitForData:
-    """Waits for more data; False if none came since the input ended."""
+    """Waits for more data. Calling it returns False if nothing came since the input ended."""
 
     def __init__(self, has_ended: Callable[[], bool]) -> None:
         self._has_ended = has_ended
@@ -69,7 +69,7 @@ class _WaitForData:
     def __call__(self) -> bool:
         if self._is_last:
             return False
-        # what arrived before the input ended may not have been read yet
+        # one more look: the last data before the input's end may not have been read yet
         self._is_last = self._has_ended()
         sys.stdout.flush()
         time.sleep(POLL_S)
@@ -77,7 +77,7 @@ class _WaitForData:
 
 
 def _read_keys_from_terminal() -> None:
-    """Make the terminal standard input, as pagers do: the recording comes from a pipe."""
+    """Make the terminal standard input, as pagers do, because the recording comes from a pipe."""
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:

@@ -65,9 +65,10 @@ def _run_job(request: RunRequest, kind: str, arguments: argparse.Namespace) -> V
     clean_up_and_report(print_message, Roots())
     if request.precondition:
         _preflight(request)
-    # the last figures stay in the file: the run may end before they are read
+    # keep: the exported file keeps the last figures, because they may be read after the run
     with exporting_sessions(arguments, keep=True) as export:
-        # after the exports: an unusable file or port is reported before hours of writing
+        # not before the exports are open: an unusable file or port must be reported before hours of
+        # writing
         if request.precondition:
             request = run_precondition_job(request)
         session = _new_session(request)
@@ -114,9 +115,9 @@ def _new_session(request: RunRequest) -> LiveSession:
 
 
 def parse_run_expectations(request: RunRequest, target: Target) -> tuple[Expectation, ...]:
-    """What the run must reach. UsageError."""
+    """The run's expectations. Raises UsageError."""
     if not request.expect and request.baseline is None:
-        return ()  # most runs: importing the checker takes as long as twenty modules
+        return ()  # usually: do not import the checker, which takes as long as twenty modules
     from iopstui.experiment.baseline import job_sections, parse_expectations, with_baseline
 
     jobs = [job_sections(request.job, request.overrides)] if request.expect else []
@@ -126,7 +127,7 @@ def parse_run_expectations(request: RunRequest, target: Target) -> tuple[Expecta
 
 
 def _preflight(request: RunRequest) -> None:
-    """Refuse what cannot run, before the target is written for hours."""
+    """Refuse a run that cannot work, before the target is written for hours."""
     from iopstui.preflight.job import prepare
 
     devices = read_devices(Roots())
@@ -155,9 +156,8 @@ def _make_sink(kind: str, target: Target, plain_every_s: float) -> VerdictSink:
 def run_until_finished(
     session: LiveSession, request: RunRequest, sink: EventSink
 ) -> StepFinished | None:
-    """Start the session, and the run in it. Returns the run's end; ``None`` if the session ended
-    before it. The session and the sink are closed. The first signal lets fio write its last
-    document."""
+    """Start the session and its run. Returns the run's end, or ``None`` if the session ended first.
+    The session and the sink are closed. The first signal lets fio write its last document."""
     loop = RunLoop(session, sink.handle)
     StopSignals(loop.stop, kill_without_waiting(loop.kill))
     loop.start()
@@ -166,7 +166,7 @@ def run_until_finished(
         loop.close()
     except BrokenPipeError:
         session.close()
-        for event in loop.rest():  # say what could not be undone, even to a reader who is gone
+        for event in loop.rest():  # report leftovers even if nobody reads the output
             if isinstance(event, Notice) and event.level == "error":
                 print_message(event.text)
         raise
@@ -181,14 +181,14 @@ def run_until_finished(
 
 JOB = "precondition"
 PASSES = 2
-"""Its loops=."""
+"""The value of loops= in the job: how many times it writes the target."""
 
 
 def run_precondition_job(request: RunRequest) -> RunRequest:
     """Run the shipped job "precondition" on the target if ``request`` asks for it, with progress on
     standard error. Returns the request for the run that follows, with the rest of --write-budget.
     Raises UsageError for a target that cannot be preconditioned, and like any run Refused,
-    JobFailed and Interrupted."""
+    JobFailed or Interrupted."""
     if not request.precondition:
         return request
     devices = read_devices(Roots())
@@ -212,8 +212,8 @@ def run_precondition_job(request: RunRequest) -> RunRequest:
         )
     if finished.interrupted:
         raise Interrupted("Interrupted during preconditioning: nothing was measured.")
-    # the budget's own figure may be higher: if somebody reads through the page cache, the kernel
-    # counts direct writes again when they must go through the cache
+    # not the budget's count, which may be higher: if others read through the page cache, the kernel
+    # counts direct writes twice when they fall back to the cache
     total: Any = finished.summary["total"]
     print_message(f"preconditioned: {size(total['write']['io_bytes'])} written")
     if request.write_budget is None:
@@ -225,8 +225,8 @@ def run_precondition_job(request: RunRequest) -> RunRequest:
 def check_target(
     request: RunRequest, devices: Mapping[str, BlockDevice]
 ) -> tuple[Target, Target | None]:
-    """The target that would be written, and the job's target. Raises UsageError for a target that
-    cannot be preconditioned."""
+    """The target that preconditioning would write, and the job's target. Raises UsageError for a
+    target that cannot be preconditioned."""
     target, job_target = choose_targets(request.targets, JOB, devices, Roots())
     if target.kind == kinds.DIRECTORY:
         raise UsageError(
@@ -234,7 +234,7 @@ def check_target(
             "each run creates new scratch files.",
             "Give the device as TARGET and repeat it with --destroy-data.",
         )
-    # 0: unknown, and reported later
+    # 0 if the size is unknown, which is reported later
     sizes = (part_bytes(request.size or "100%", _size(place, devices)) for place in target.places)
     needed = PASSES * sum(n or 0 for n in sizes)
     if request.write_budget is not None and needed > request.write_budget:
@@ -253,7 +253,7 @@ def _size(place: TargetPath, devices: Mapping[str, BlockDevice]) -> int:
     return device.size or 0 if device is not None else 0
 
 
-# `run --hold`: prepare everything, then wait for a line on standard input before starting fio.
+# For `run --hold`: prepare everything, then wait for a line on standard input before starting fio.
 
 
 class StartGateSink:
@@ -273,8 +273,7 @@ class StartGateSink:
         self._inner.close()
 
     def _wait_for_line(self) -> None:
-        # not through Python's buffers: a thread that waits in them would keep the process from
-        # ending
+        # not through Python's buffers: a thread that waits in them keeps the process from ending
         if b"\n" in _read_first_line():
             self._session.start_run(StartSignal(time.monotonic_ns()))
         else:
@@ -283,7 +282,7 @@ class StartGateSink:
 
 
 def _read_first_line() -> bytes:
-    """Standard input up to the end of its first line, or of all input."""
+    """Read standard input up to the end of its first line, or to its end."""
     line = b""
     while b"\n" not in line:
         try:

@@ -31,13 +31,13 @@ from iopstui.session.watch import TriggeredRecordings, Watch
 
 Attach = Callable[[LiveSession, Callable[[], None]], object]
 
-# the last sample may cover only a part of an interval, but at least this share of it
+# the least part of an interval that the last sample must cover
 MIN_LAST_SAMPLE_SHARE = 0.25
 LAST_SAMPLE_TIMEOUT_S = 1.0
 BEFORE_S = AFTER_S = 60.0
 FEW_DISKS, JUDGE_EVERY = 8, 5
 """With more disks, an unattended recorder looks for answers and findings only in every fifth
-sample, because that takes most of its CPU time."""
+sample, because they would take most of its CPU time."""
 
 
 def watch(
@@ -45,9 +45,10 @@ def watch(
     attach: Attach | None = None,
 ) -> int:  # fmt: skip
     """Watch the disks. Returns the exit code. Data goes to stdout as ``kind`` ("table", "jsonl",
-    "csv", "influx" or "plain"), everything else to stderr; in the end comes a summary (for a table,
-    below it). ``attach`` gets the session before it starts, and a function that ends it and begins
-    another one; with ``attach``, the session reads who uses the disks, as for a screen."""
+    "csv", "influx" or "plain"), everything else to stderr, and a summary at the end (below a table:
+    to stdout). ``attach`` is called with each session before its start, and with a function that
+    replaces it by a new session; with ``attach``, the session also reads who uses the disks, as for
+    a screen."""
     watches: list[Watch] = []
     signals: StopSignals | None = None
     left_s = getattr(arguments, "length", None)
@@ -64,7 +65,7 @@ def watch(
                                    plain_every_s)  # fmt: skip
             if signals is None:
                 signals = StopSignals(lambda: watches[-1].events.put(None), drop_stuck)
-            elif signals.requests:  # while this one was made
+            elif signals.requests:  # a signal came while the watch was made
                 disk_watch.events.put(None)
             began_s = monotonic()
             code = _watch(kind, sink, left_s, session, disk_watch)
@@ -85,7 +86,7 @@ def _watch(
         if not disk_watch.is_to_begin_again:
             _print_summary(session, disk_watch, kind)
         sink.close()
-    except BrokenPipeError:  # the reader has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         drop()
         return EXIT_OK
     finally:
@@ -118,7 +119,7 @@ def _new_watch(
 
 
 def _handle_events(disk_watch: Watch, sink: EventSink, for_s: float | None) -> bool:
-    """Pass on events. Returns True if the time was reached, False if a signal came before."""
+    """Pass events on until the time is over (returns True) or a signal comes (False)."""
     deadline: float | None = None
     while True:
         remaining_s = None if deadline is None else max(0.0, deadline - monotonic())
@@ -142,7 +143,7 @@ def _handle(event: Event, sink: EventSink) -> None:
 def _last_sample(
     session: LiveSession, disk_watch: Watch, sink: EventSink, interval_s: float
 ) -> None:
-    """Pass on a sample of the time since the last one."""
+    """Take a last sample, for the time since the previous one, and pass it on."""
     if monotonic() - disk_watch.sampled_at < MIN_LAST_SAMPLE_SHARE * interval_s:
         return
     session.sample()
@@ -166,7 +167,7 @@ def _drain(disk_watch: Watch, sink: EventSink) -> None:
 
 
 def _print_summary(session: LiveSession, disk_watch: Watch, kind: str) -> None:
-    """The summary; where it was recorded to."""
+    """Print the summary, and the path of the recording."""
     if kind == PLAIN:
         for sentence in watch_sentences(disk_watch.totals):
             print_line(sentence, sys.stdout)

@@ -74,7 +74,7 @@ def _sleep_until(moment: float) -> None:
 def _process(
     what: str | None, devices: Mapping[str, BlockDevice], roots: Roots
 ) -> TaskWaits | None:
-    """The process that a number means; ``None`` for anything else."""
+    """The process with that number; ``None`` if ``what`` is not a number."""
     if what is None or not (what.isascii() and what.isdecimal()):
         return None
     process = TaskWaits(int(what), devices, roots)
@@ -88,8 +88,8 @@ def _process(
 
 
 def _all_disks(devices: Mapping[str, BlockDevice], roots: Roots) -> Target:
-    """All devices that may do I/O, except partitions: a stacked device may be the only one at
-    fault."""
+    """All devices that may do I/O, except partitions. Stacked devices count, because one may be the
+    only one at fault."""
     places = [
         TargetPath(DEVICE, device.path, name, (tree := device_tree(name, devices, roots)),
                    links=device_links(tree, devices, roots))

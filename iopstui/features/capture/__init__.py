@@ -1,1 +1,2 @@
-"""Capture what applications ask of a disk, and write a fio job that asks the same of it."""
+"""Capture the requests that applications send to a disk, and write a fio job that sends similar
+ones."""

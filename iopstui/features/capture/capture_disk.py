@@ -49,7 +49,7 @@ _SUFFIX = ".fio"
 
 
 class _Stop:
-    """Whether a signal has come."""
+    """A handler of stop signals; ``requested`` says whether one has come."""
 
     def __init__(self) -> None:
         self.requested = False
@@ -59,7 +59,7 @@ class _Stop:
 
 
 def capture(arguments: argparse.Namespace) -> int:
-    """The exit code."""
+    """Capture as the arguments say. Returns the exit code."""
     from iopstui.features.capture.output import workload_json, workload_text
 
     files = _job_paths(arguments.output)
@@ -100,7 +100,7 @@ def capture(arguments: argparse.Namespace) -> int:
 def _capture_disk(
     arguments: argparse.Namespace, stop: _Stop, trace: TraceBuffer | None
 ) -> tuple[Phases, int | None, str]:
-    """Returns what was captured, how many requests the disk counted in the same time, and why the
+    """Return the captured phases, how many requests the disk counted in the same time, and why the
     capture ended early ("" if it did not)."""
     texts = [arguments.target] if arguments.target is not None else []
     target = choose_watch_target(texts, read_devices(Roots()), Roots())
@@ -123,7 +123,7 @@ def _capture_disk(
 def _capture_phases(
     workload_capture: WorkloadCapture, deadline: float | None, span_s: float | None, stop: _Stop
 ) -> tuple[Phases, str]:
-    """Capture until ``deadline`` in spans of ``span_s``. Returns the phases, and the reason if it
+    """Capture in spans of ``span_s`` until ``deadline``. Returns the phases, and the reason if it
     ended early, or ""."""
     phases, reason, span_end = Phases(), "", None
     while True:
@@ -187,8 +187,8 @@ def _no_requests_hint(arguments: argparse.Namespace) -> str:
 
 
 def _job_paths(output: str | None) -> dict[str, Path]:
-    """The paths of the job files by loop (open, closed). Checks that the files do not exist yet,
-    and that their directory does."""
+    """The paths of the job files by loop (open, closed). Raises UsageError if one of them exists,
+    or if its directory does not."""
     if output is None:
         return {}
     first = Path(output)
@@ -250,7 +250,7 @@ def _write_bytes(data: bytes, file: BinaryIO) -> None:
     file.write(data)
 
 
-# Run a captured workload's job on scratch files, capture that as well, and compare the two.
+# Run the job of a captured workload on scratch files, capture that as well, and compare the two.
 
 
 _IOPSTUI = (sys.executable, "-m", "iopstui")
@@ -260,8 +260,8 @@ def replay_and_compare(
     captured: Workload, phases: Sequence[Phase], loop: str, directory: Path,
     stop: Callable[[], bool],
 ) -> list[Distance]:  # fmt: skip
-    """Run the job in ``directory``, and return the distances between what it did and what was
-    captured. Raises JobFailed if the job fails, Interrupted if ``stop`` returns True."""
+    """Run the job in ``directory``. Returns how far its requests differ from the captured ones.
+    Raises JobFailed if the job fails, Interrupted if ``stop`` returns True."""
     private = private_directory()
     try:
         job = write_text(private, "captured.fio", job_text(captured, loop, "", phases))
@@ -286,8 +286,7 @@ def _capture_run(job: Path, directory: Path, stop: Callable[[], bool]) -> Worklo
 def _capture_job(
     child: subprocess.Popen[str], workload_capture: WorkloadCapture, stop: Callable[[], bool]
 ) -> Workload:
-    """What the job does from its start to its end, without the time in which it creates its
-    files."""
+    """Capture the job from its start to its end, except the time in which it creates its files."""
     assert child.stdout is not None and child.stderr is not None
     lines: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
     stderr: list[str] = []
@@ -328,12 +327,12 @@ def _queued_lines(
         yield lines.get()
 
 
-# The disks of a capture, and its start.
+# Find the disks of a capture, and start it.
 
 
 def disk_regions(target: Target) -> tuple[list[Region], str]:
-    """The disks that a capture of this target follows, and a sentence about the layer. Raises
-    UsageError if there are no such disks."""
+    """The disks whose requests a capture of this target follows, and a sentence about the layer.
+    Raises UsageError if there are no such disks."""
     devices, roots = read_devices(Roots()), Roots()
     names = [name for name in target.devices_below if name in devices]
     disks = [region for region in regions(names, devices, roots) if region.name in names]
@@ -362,8 +361,7 @@ def disk_regions(target: Target) -> tuple[list[Region], str]:
 def start_capture(
     name: str, disks: Sequence[Region], choice: ProcessFilter, trace: TraceBuffer | None = None
 ) -> WorkloadCapture:
-    """Start a capture. If something is missing, raises Missing with the command that installs
-    it."""
+    """Start a capture. Raises Missing with the command to install a missing program."""
     try:
         return WorkloadCapture(name, disks, choice, Roots(), trace)
     except CaptureUnusable as error:

@@ -1,4 +1,5 @@
-"""`iopstui capture`: watch what applications ask of a disk, and write a fio job like it."""
+"""`iopstui capture`: capture what applications ask of a disk, and write a fio job that does similar
+I/O."""
 
 from __future__ import annotations
 

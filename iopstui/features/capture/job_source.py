@@ -1,4 +1,4 @@
-"""`iopstui run --replay`."""
+"""The option --replay of `iopstui run`."""
 
 from __future__ import annotations
 

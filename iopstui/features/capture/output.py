@@ -29,8 +29,7 @@ def workload_text(
     workload: Workload, disk_counted: int | None, comparison: Sequence[Distance] | None,
     files: Sequence[tuple[str, Path]], width: int, phases: Sequence[Phase] = (),
 ) -> str:  # fmt: skip
-    """The text about what was captured, the jobs that were written, and how close a job is to
-    it."""
+    """Text about the captured workload, the written jobs, and how close a job comes to it."""
     lines = [_head(workload, disk_counted), ""]
     for process in workload.processes[:MAX_SHOWN]:
         lines.append(printable(process))
@@ -57,7 +56,7 @@ def workload_json(
     workload: Workload, disk_counted: int | None, comparison: Sequence[Distance] | None,
     phases: Sequence[Phase] = (),
 ) -> dict[str, Any]:  # fmt: skip
-    """JSON for programs; unknown figures are ``null``."""
+    """The same for programs, as JSON; unknown figures are ``null``."""
     return {
         "device": workload.device,
         "seconds": workload.seconds,
@@ -98,7 +97,7 @@ def _line(stream: Stream) -> str:
 
 
 def _phase(phase: Phase) -> str:
-    """ "  0 s to 5 min: 1.2k reads/s of 16 KiB, 90 flushes/s"."""
+    """A phase in a line: " 0 s to 5 min: 1.2k reads/s of 16 KiB, 90 flushes/s"."""
     parts = []
     for kind, total in phase.workload.totals.items():
         if total.ios:

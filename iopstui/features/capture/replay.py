@@ -50,8 +50,8 @@ def run_replay(request: RunRequest, arguments: argparse.Namespace) -> int:
 
 
 def _file_size(requested: str | None, trace: Trace) -> str:
-    """The size of the scratch file: large enough for all requests of the trace, since fio counts a
-    request beyond the end as done. Raises UsageError if a smaller one is requested."""
+    """The size of the scratch file. It must be large enough for all requests of the trace, because
+    fio counts a request beyond the end as done. Raises UsageError if a smaller one is requested."""
     if requested is None:
         return f"{trace.file_bytes >> 20}m"
     if (size_bytes(requested) or 0) < trace.file_bytes:
@@ -62,7 +62,7 @@ def _file_size(requested: str | None, trace: Trace) -> str:
 
 def _read(path: Path) -> Trace:
     try:
-        # neither a pipe nor a device ends
+        # a pipe or a device may have no end
         if path.exists() and not path.is_file():
             raise InvalidTrace("it is not a file")
         with open(path, encoding="utf-8", errors="replace") as file:

@@ -1,5 +1,4 @@
-"""The page "Workload" in the dialog on who uses a disk: what applications ask of the disk while the
-page is open."""
+"""The page "Workload" of the key u: what applications ask of the disk while the page is open."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ def open_page(port: Port) -> tuple[Modal[None], Callable[[], None]]:
     return page, (lambda: None) if running is None else running.close
 
 
-# What applications ask of the disk: request sizes by direction, and a line on each process.
+# The I/O that applications ask of the disk: request sizes by direction, and a line on each process.
 
 
 MAX_PROCESSES = 12
@@ -51,7 +50,7 @@ AS_A_JOB = (
     "where a recent request of the process ended. Bursts: the variance of the requests in 100 ms "
     "is three times their mean, or more."
 )
-# sizes of the map: powers of two from 512 B on
+# the columns of the map are sizes: powers of two from 512 B on
 _FIRST_BIT, _COLUMNS, _CELL = 9, 14, 5
 _LABEL = 10
 
@@ -59,8 +58,8 @@ _LABEL = 10
 def rows(
     workload: Workload | None, problem: str, width: int, charset: Charset, recorded: bool = False
 ) -> list[Row]:
-    """The rows of the page. ``problem`` says why nothing, or nothing more, is captured;
-    ``recorded``: it is a replay."""
+    """The rows of the page. ``problem`` says why nothing (more) can be captured. ``recorded``: the
+    screen shows a recording."""
     if recorded:
         return wrap(width, charset, "This recording has no workload.", None)
     if problem:
@@ -98,14 +97,14 @@ def _page(workload: Workload, width: int, charset: Charset) -> list[Row]:
 
 
 def _stream_text(stream: Stream) -> str:
-    # the screen loads this file at its start, but needs only the title then
+    # imported here, because the screen loads this module at its start and then needs only its title
     from iopstui.features.capture.model.job import describe
 
     return f"{f.number(stream.rate)} flushes/s" if stream.kind == "flush" else describe(stream)
 
 
 def _size_map(workload: Workload, width: int, charset: Charset) -> list[Row]:
-    """A map of sizes by direction. The largest share of each row has the full shade."""
+    """A map of sizes by direction. The largest share in each row has the full shade."""
     streams = [
         stream for kind in ("read", "write", "discard") if (stream := workload.total(kind)).ios
     ]
@@ -113,7 +112,7 @@ def _size_map(workload: Workload, width: int, charset: Charset) -> list[Row]:
     columns = [n for n in range(_COLUMNS) if any(share[n] for share in shares)]
     if not columns:
         return []
-    # the largest sizes stay if not all fit
+    # if not all columns fit, keep the largest sizes
     columns = columns[-max(1, (width - _LABEL) // _CELL) :]
     head = Line(width, charset).add(" " * _LABEL)
     for n in columns:

@@ -1,4 +1,4 @@
-"""`iopstui run --diskspd`."""
+"""The option --diskspd of `iopstui run`."""
 
 from __future__ import annotations
 

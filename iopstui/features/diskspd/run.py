@@ -29,7 +29,7 @@ from iopstui.text import printable
 def translation_lines(
     translation: Translation, is_given: bool, size_option: str | None
 ) -> list[str]:
-    """Lines that show the job, what was left out, and what takes the place of the files in the
+    """Lines that show the job, the options that were left out, and what replaces the files in the
     command: a TARGET if one is given, else a scratch file of ``size_option`` (--size)."""
     lines = ["iopstui: as a fio job:", ""]
     lines += [f"    {printable(line)}".rstrip() for line in translation.text.splitlines()]
@@ -67,8 +67,8 @@ def run_diskspd(request: RunRequest, arguments: argparse.Namespace) -> int:
 
 
 def _default_target(translation: Translation) -> tuple[str, ...]:
-    """Default target: a scratch file beside the one that -c would create, the existing file itself,
-    or none (the job names several files)."""
+    """The default target: a scratch file beside the file that -c would create, an existing file
+    itself, or none if the job names several files."""
     if translation.file_size is not None:
         directories = {os.path.dirname(target) or "." for target in translation.targets}
         if len(directories) > 1:
@@ -79,10 +79,10 @@ def _default_target(translation: Translation) -> tuple[str, ...]:
     return translation.targets if len(translation.targets) == 1 else ()
 
 
-# Translate DISKSPD command lines into fio jobs, and report unsupported options.
+# Translate DISKSPD command lines to fio jobs, and report unsupported options.
 #
-# Nothing is dropped silently: what has no equivalent is named in ``notes``, and what DISKSPD
-# refuses is refused here, too (switches.py).
+# Nothing is dropped silently: ``notes`` mention each option without an equivalent, and commands
+# that DISKSPD refuses are refused here, too (switches.py).
 
 
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -91,8 +91,8 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 @dataclass(frozen=True, slots=True)
 class Translation:
     """A translated command: the ``text`` of the fio job, the ``targets`` (files), their
-    ``file_size`` in bytes by -c (``None``: the files must exist), and ``notes`` on differences, one
-    sentence each."""
+    ``file_size`` in bytes as -c gives it (``None``: the files must exist), and ``notes`` on
+    differences, one sentence each."""
 
     text: str
     targets: tuple[str, ...]
@@ -101,8 +101,8 @@ class Translation:
 
 
 def translate(command: str) -> Translation:
-    """Translate the words after ``diskspd``, which are quoted as for a shell (no shell is
-    involved). Raises UsageError."""
+    """Translate the words after ``diskspd``, which are quoted as for a shell (but no shell is run).
+    Raises UsageError."""
     parsed, targets = read_command(command)
     if not targets:
         raise UsageError("The DISKSPD command names no file to work on.", EXAMPLE)
@@ -130,13 +130,13 @@ def _job(command: DiskspdCommand, targets: Sequence[str]) -> str:
     _add_notes(command, options)
     lines = ["[global]", *(f"{name}={value}" for name, value in options.items())]
     if command.total_threads is None:
-        # each target has threads of its own
+        # each target has its own threads
         for number, target in enumerate(targets, 1):
             lines += _threads(
                 command, f"target{number}", _escaped(target), command.threads, command.depth
             )
     else:
-        # every thread works on all targets
+        # every thread uses all targets
         depth = command.depth_all or command.depth * len(targets)
         names = ":".join(map(_escaped, targets))
         lines += _threads(command, "threads", names, command.total_threads, depth)
@@ -144,8 +144,8 @@ def _job(command: DiskspdCommand, targets: Sequence[str]) -> str:
 
 
 def _threads(command: DiskspdCommand, name: str, files: str, threads: int, depth: int) -> list[str]:
-    """The sections for a target's threads: one for each thread if they start at different places
-    (-T), because fio's offset_increment= would move the end of the area, too."""
+    """The sections for a target's threads. There is one for each thread if they start at different
+    offsets (-T), because fio's offset_increment= would also move the end of the area."""
     common = [f"filename={files}", f"iodepth={depth}"]
     end = _area_end(command)
     if command.separation is None:
@@ -168,7 +168,7 @@ def _threads(command: DiskspdCommand, name: str, files: str, threads: int, depth
 
 
 def _pattern(command: DiskspdCommand) -> dict[str, str]:
-    """The options for the I/O pattern, and for where it reads and writes."""
+    """The options for the I/O pattern."""
     kind = "rw" if 0 < command.writes < 100 else "write" if command.writes else "read"
     options = {"rw": f"rand{kind}" if command.random else kind}
     if kind == "rw":
@@ -176,13 +176,13 @@ def _pattern(command: DiskspdCommand) -> dict[str, str]:
     if command.random:
         options |= _random(command)
     elif command.stride is not None and command.stride > command.block:
-        # bytes that fio skips after each I/O
+        # fio takes the number of bytes that it skips after each I/O
         options["rw"] += f":{command.stride - command.block}"
     return options
 
 
 def _random(command: DiskspdCommand) -> dict[str, str]:
-    # DISKSPD draws each offset anew; fio's map would have it visit every block once
+    # DISKSPD chooses each offset anew, while fio's random map would visit every block once
     options = {"norandommap": "1"}
     if command.random < 100:
         options["percentage_random"] = str(command.random)
@@ -194,8 +194,8 @@ def _random(command: DiskspdCommand) -> dict[str, str]:
 
 
 def _zones(command: DiskspdCommand, kind: str, pairs: list[tuple[int, int]]) -> str:
-    """fio's zoned distribution: DISKSPD's pairs, and one for the rest, which DISKSPD does not write
-    down."""
+    """fio's zoned distribution: DISKSPD's pairs, and one for the rest of the target, which DISKSPD
+    leaves implicit."""
     check_distribution(kind, pairs, command.block)
     ios, parts = (sum(column) for column in zip(*pairs, strict=True))
     ends = [size for size in (command.end, command.file_size) if size is not None]
@@ -217,8 +217,7 @@ def _zones(command: DiskspdCommand, kind: str, pairs: list[tuple[int, int]]) -> 
 
 
 def _area(command: DiskspdCommand) -> dict[str, str]:
-    """The options for the area that is used: it lies between -B and -f, two offsets in the
-    target."""
+    """The options for the used area, which is between -B and -f (two offsets in the target)."""
     options = {}
     if command.base:
         options["offset"] = size_text(command.base)
@@ -229,13 +228,13 @@ def _area(command: DiskspdCommand) -> dict[str, str]:
 
 
 def _area_end(command: DiskspdCommand) -> int | None:
-    """The end of the area; ``None`` if that is the end of the target."""
+    """The end of the area; ``None`` if it ends with the target."""
     ends = (command.end, command.file_size)
     return min((size for size in ends if size is not None), default=None)
 
 
 def _pace(command: DiskspdCommand, targets: int) -> dict[str, str]:
-    """The options that limit the rate. DISKSPD's limits hold for each thread and target, and for
+    """The options that limit the rate. DISKSPD's limits apply to each thread and target, and to
     reads and writes together."""
     options = {}
     if command.rate is not None:
@@ -247,7 +246,7 @@ def _pace(command: DiskspdCommand, targets: int) -> dict[str, str]:
         mixed = 0 < command.writes < 100
         options[name] = ",".join(str(max(1, share)) for share in shares) if mixed else str(limit)
     if command.burst is not None:
-        # fio's value is for all threads of a target together
+        # fio's value applies to all threads of a target together
         threads = command.total_threads or command.threads
         options["thinktime_blocks"] = str(max(1, command.burst // threads))
         options["thinktime"] = f"{command.pause}ms"
@@ -255,8 +254,8 @@ def _pace(command: DiskspdCommand, targets: int) -> dict[str, str]:
 
 
 def _binding(command: DiskspdCommand, targets: int) -> dict[str, str]:
-    """The options that bind threads to CPUs, in turn: if there are more CPUs than threads, the
-    first ones are used."""
+    """The options that bind the threads to CPUs in turn. If there are more CPUs than threads, only
+    the first ones are used."""
     if not command.cpus:
         return {}
     threads = command.total_threads or command.threads * targets

@@ -1,7 +1,7 @@
 """Parse the switches of a DISKSPD command line as DISKSPD does.
 
 It follows DISKSPD's source (github.com/microsoft/diskspd, CmdLineParser.cpp and Profile::Validate
-in Common.cpp, 2.2): what that refuses is refused here, with the reason."""
+in Common.cpp, 2.2): what DISKSPD refuses is refused here, too, with the reason."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ EXAMPLE = 'For example: --diskspd "-c1G -w100 -b8K -F4 -r -o128 -W5 -d30 -Sh tes
 
 MAX_CPU = 255
 MAX_BLOCK = (1 << 32) - 1
-# a word that begins with a slash is a switch only if it cannot be a path
+# a word with a leading slash counts as a switch only if it cannot be a path
 _SLASHED = re.compile(
     r"/(?:[bcBfTrs]\d[\dkmgtbKMGTB:]*|[dWCoOtFwijIPDg]\d+i?|S[bhmruw]*|rs\d+|a[g\d,]*|[hlLnpxv]|z\d*"
     r"|Z[r\d]?\w*|R\w+|rd\w+[\d:/\w]*)"
 )
 
-# switches that change nothing here, or that fio has no option for, and why
+# switches without an effect here, or without an equivalent in fio, and why
 NOT_TRANSLATED = {
     "C": "fio ends with the measured time: there is no cool-down",
     "D": "statistics come every --interval seconds",
@@ -43,8 +43,8 @@ NOT_TRANSLATED = {
 
 @dataclass(slots=True)
 class DiskspdCommand:
-    """The switches parsed so far, with DISKSPD's defaults. Sizes are in bytes; ``distribution`` has
-    pairs: a percentage of the I/O, and the percentage or the bytes of the target that it goes
+    """The switches parsed so far, with DISKSPD's defaults. Sizes are in bytes. ``distribution`` has
+    pairs: a percentage of the I/O, and the part of the target (a percentage, or bytes) that it goes
     to."""
 
     block: int = 64 << 10
@@ -81,7 +81,7 @@ class DiskspdCommand:
 
 
 def read_command(command: str) -> tuple[DiskspdCommand, tuple[str, ...]]:
-    """The switches and the targets among the words after ``diskspd``. Raises UsageError."""
+    """Parse the words after ``diskspd`` into switches and targets. Raises UsageError."""
     words = _split_command(command)
     switches = [word for word in words if _is_switch(word)]
     targets = tuple(word for word in words if word not in switches)
@@ -91,7 +91,7 @@ def read_command(command: str) -> tuple[DiskspdCommand, tuple[str, ...]]:
         raise UsageError(f"{late[0]!r} comes after a target: in DISKSPD all switches come before.",
                          EXAMPLE)  # fmt: skip
     parsed = DiskspdCommand()
-    # sizes may be given in blocks, so the block size comes first
+    # the block size first, because other sizes may be given in blocks
     for switch in sorted(switches, key=lambda word: not re.match(r"[-/]b\d", word)):
         _apply_switch(parsed, switch)
     return parsed, targets
@@ -136,7 +136,7 @@ _REFUSED = {
 
 
 def invalid_switch(switch: str, why: str) -> UsageError:
-    """The error for a switch that DISKSPD itself would refuse."""
+    """The error for a switch that DISKSPD itself refuses."""
     return UsageError(f"{switch!r}: {why}", EXAMPLE)
 
 
@@ -258,7 +258,8 @@ def _random_io(command: DiskspdCommand, switch: str, value: str) -> None:
 def _distribution(
     command: DiskspdCommand, switch: str, value: str
 ) -> tuple[str, list[tuple[int, int]]]:
-    """Pairs of IO% and share of the target, in the target's order (-rdpct90/10:5/90)."""
+    """Pairs of the I/O's percentage and the share of the target, in the target's order
+    (-rdpct90/10:5/90)."""
     kind = value[:3]
     if kind not in ("pct", "abs"):
         raise invalid_switch(switch, "a distribution is pct or abs.")
@@ -329,7 +330,7 @@ def _warmup(command: DiskspdCommand, switch: str, value: str) -> None:
 
 
 def _affinity(command: DiskspdCommand, switch: str, value: str) -> None:
-    """-a0,2 and -ag0,0,2 mean the same; -a and -ag alone ask for the default."""
+    """Parse -a. The forms -a0,2 and -ag0,0,2 mean the same; -a and -ag alone mean the default."""
     if value in ("", "g"):
         return
     group = 0
@@ -402,7 +403,7 @@ _HANDLERS: Mapping[str, Callable[[DiskspdCommand, str, str], None]] = {
 
 
 def check(command: DiskspdCommand) -> None:
-    """UsageError for switches that DISKSPD refuses together."""
+    """Raise UsageError for combinations of switches that DISKSPD refuses."""
     several_threads = (command.total_threads or 1) > 1 or command.threads > 1
     for conflict, why in (
         (command.unbound and command.cpus, "-n and -a cannot be combined."),

@@ -1,1 +1,1 @@
-"""Let Prometheus and others read the figures while they are measured."""
+"""Export figures during a measurement, for Prometheus and others."""

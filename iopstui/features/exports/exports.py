@@ -1,10 +1,10 @@
 """Export the metrics of running sessions: over HTTP, and as a file for node_exporter.
 
-It serves a few connections at a time, each for a short time only. So clients that ask often, or say
-nothing, hardly disturb what is measured, and delay no other client.
+The HTTP server accepts a few connections at a time, each only for a short time. So clients that ask
+often, or send nothing, hardly disturb the measurement, and do not delay other clients.
 
-The collector reads every ``*.prom`` of its directory at any time, so a new file takes the place of
-the old one as a whole (rename(2)). It reports each file's age (``node_textfile_mtime_seconds``)."""
+node_exporter's collector may read the file at any time, so a new file replaces the old one as a
+whole (rename(2)). It reports each file's age (``node_textfile_mtime_seconds``)."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ PATH = "/metrics"
 REQUEST_TIMEOUT_S = 2.0
 MAX_OPEN = 16
 LOCAL_NAMES = ("127.0.0.1", "localhost")
-"""Host names allowed in a request. Anybody's web site may point its own name to the loopback
-address; such a name is not among these."""
+"""Host names that are allowed in a request. A malicious web site may point its own name to the
+loopback address, but that name is not one of these."""
 
 
 class Listener:
@@ -64,30 +64,30 @@ class Listener:
 
     @property
     def url(self) -> str:
-        """Address of the listener."""
+        """The address of the metrics."""
         return f"http://{LOOPBACK}:{self._server.server_port}{PATH}"
 
     def close(self) -> None:
-        """Stop serving, also during a request."""
+        """Stop serving, even during a request."""
         self._server.hang_up()
         self._server.shutdown()
         self._server.server_close()
 
 
 class _Server(ThreadingMixIn, HTTPServer):
-    """A thread for each connection; the oldest one makes room for a new one."""
+    """A server with a thread for each connection. A new connection may replace the oldest one."""
 
     daemon_threads = True
     block_on_close = False
     _is_closing = False
 
     def server_bind(self) -> None:
-        # not HTTPServer's method: that asks the network for this machine's name
+        # HTTPServer's own method asks the network for this machine's name
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = LOOPBACK, self.server_address[1]
-        # when each open connection began, the oldest first
+        # when each open connection began, oldest first
         self._open: dict[socket.socket, float] = {}
         self._changing = threading.Lock()
 
@@ -107,19 +107,19 @@ class _Server(ThreadingMixIn, HTTPServer):
             self.shutdown_request(request)
 
     def shutdown_request(self, request: Any) -> None:
-        """Forget a connection, and close it."""
+        """Close a connection, and remove it from the open ones."""
         with self._changing:
             self._open.pop(request, None)
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Disconnect slow clients (called twice a second). The socket's own timeout would start
-        anew with each byte that a client sends."""
+        """Disconnect slow clients; called twice a second. The socket's own timeout is not enough,
+        because it starts anew with each byte that a client sends."""
         began = time.monotonic() - REQUEST_TIMEOUT_S
         self._disconnect(lambda since: since < began)
 
     def hang_up(self) -> None:
-        """Disconnect all clients, and every later one at once."""
+        """Disconnect all clients, and each later one at once."""
         self._is_closing = True
         self._disconnect(lambda since: True)
 
@@ -130,11 +130,11 @@ class _Server(ThreadingMixIn, HTTPServer):
             _shut_down(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Print nothing on the screen when a client hangs up."""
+        """Print nothing when a client hangs up, because the screen uses the terminal."""
 
 
 def _shut_down(connection: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # it is over already
+    with contextlib.suppress(OSError):  # the client has already closed it
         connection.shutdown(socket.SHUT_RDWR)
 
 
@@ -155,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path.partition("?")[0] != PATH:
             self._send(404, TEXT_TYPE, f"the metrics are at {PATH}\n", body)
         else:
-            # one at a time, so that several clients disturb no more than one
+            # make one answer at a time, so that several clients disturb no more than one does
             with self.asking:
                 families = tuple(self.families())
             if self._wants_text():
@@ -164,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(200, OPENMETRICS_TYPE, openmetrics(families), body)
 
     def _wants_text(self) -> bool:
-        """Return whether the client accepts only the older text format."""
+        """Whether the client accepts only the older text format."""
         accepted = self.headers.get("Accept", "")
         return "text/plain" in accepted and "application/openmetrics-text" not in accepted
 
@@ -181,13 +181,13 @@ class _Handler(BaseHTTPRequestHandler):
         return "iopstui"
 
     def log_message(self, format: str, *args: object) -> None:
-        """Log nothing: the terminal is not ours to write to."""
+        """Log nothing, because the screen may use the terminal."""
 
 
 SUFFIX = ".prom"
 MODE = 0o644
 FIRST_LINE = "# HELP iopstui"
-"""Our files begin with this; any other file must not be replaced."""
+"""The beginning of iopstui's own files; a file that begins differently must not be replaced."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
@@ -237,7 +237,7 @@ class Textfile:
                 "Choose another file.",
             ) from error
         try:
-            # a directory or a pipe is not read
+            # read only ordinary files, not a directory or a pipe
             is_ours = stat.S_ISREG(os.fstat(fd).st_mode) and _is_ours(os.read(fd, len(FIRST_LINE)))
         finally:
             os.close(fd)
@@ -249,13 +249,14 @@ class Textfile:
         """Replace the content with ``text``. On OSError the old content remains."""
         with contextlib.suppress(
             FileNotFoundError
-        ):  # left by a process with our number that was killed
+        ):  # may exist if a killed process had the same number
             os.unlink(self._new, dir_fd=self._directory)
         fd = os.open(self._new, _FILE | os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE,
                      dir_fd=self._directory)  # fmt: skip
         try:
             with open(fd, "wb") as file:
-                # readable by all, whatever the umask says: the collector runs as another user
+                # readable by all users regardless of the umask, because the collector runs as
+                # another user
                 os.fchmod(fd, MODE)
                 file.write(text.encode())
             os.rename(self._new, self._name, src_dir_fd=self._directory,
@@ -266,12 +267,12 @@ class Textfile:
             raise
 
     def remove(self) -> None:
-        """Remove the file, because nothing is measured now. Raises OSError."""
+        """Remove the file, because nothing is measured any more. Raises OSError."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._name, dir_fd=self._directory)
 
     def close(self) -> None:
-        """Let go of the directory."""
+        """Close the descriptor of the directory."""
         os.close(self._directory)
 
 
@@ -280,7 +281,7 @@ def _is_ours(begin: bytes) -> bool:
 
 
 CLOSE_WITHIN_S = 2.0
-"""The longest wait for a directory that hangs (NFS)."""
+"""How long to wait for a directory that hangs (NFS)."""
 
 Reporter = Callable[[str], None]
 Sink = Callable[[Event], None]
@@ -291,8 +292,8 @@ def exporting(
     textfile: str | None, port: int | None, host: str, report: Reporter, keep: bool = False
 ) -> Iterator[Exports]:
     """Export while the context lasts. Raises UsageError for a file or a port that cannot be used.
-    ``keep``: the file stays, with the final figures, since a run may be over before anybody has
-    read it."""
+    ``keep``: the file stays, with the final figures, because a run may be over before the file is
+    read."""
     exports = Exports(textfile, port, host, keep)
     try:
         if exports.url:
@@ -304,7 +305,7 @@ def exporting(
 
 class Exports:
     """Exports sessions. ``sink_of`` returns a sink for a session's events. A background thread
-    writes the file, so that a slow disk delays no sample."""
+    writes the file, so that a slow disk does not delay samples."""
 
     def __init__(self, textfile: str | None, port: int | None, host: str, keep: bool) -> None:
         self._metrics = Metrics(host)
@@ -317,7 +318,7 @@ class Exports:
         self._file = Textfile(textfile) if textfile is not None else None
         self._listener = None
         if port is not None:
-            # imported only here: http.server takes long to load, and few need it
+            # imported only if needed, because http.server loads slowly
             self._listener = Listener(port, self.families)
         self._thread = threading.Thread(target=self._write_file, name="textfile", daemon=True)
         if self._file is not None:
@@ -325,7 +326,7 @@ class Exports:
             self._thread.start()
 
     def _write_first(self, file: Textfile, name: str) -> None:
-        """Check before measuring that the file can be written."""
+        """Write the file once before measuring, to check that it can be written."""
         try:
             file.write(text_format(self.families()))
         except OSError as error:
@@ -340,27 +341,27 @@ class Exports:
         return self._listener.url if self._listener is not None else ""
 
     def sink_of(self, target: Target, report: Reporter) -> Sink:
-        """Sink for the events of a session with this target; ``report`` tells failures to the
-        user."""
+        """A sink for the events of a session with this target. ``report`` is called with messages
+        about failures."""
         with self._lock:
             self._metrics.watches(target)
             self._report = report
         return self.handle
 
     def handle(self, event: Event) -> None:
-        """Take one event, in any thread; never waits for a disk."""
+        """Process an event, in any thread; never waits for a disk."""
         with self._lock:
             self._metrics.handle(event)
         if isinstance(event, FrameReady | StepFinished):
             self._wakeup.set()
 
     def families(self) -> list[Family]:
-        """Return everything known now as metric families."""
+        """Everything known now, as metric families."""
         with self._lock:
             return list(self._metrics.families())
 
     def close(self) -> None:
-        """Close; may be called again. Idempotent."""
+        """End the export. Idempotent."""
         with self._lock:
             self._metrics.end()
             self._is_closing = True
@@ -391,7 +392,7 @@ class Exports:
                 self._file.write(text_format(self.families()))
             self._failed = False
         except OSError as error:
-            # once: the next second says the same
+            # report it only once, because the next second will fail the same way
             if not self._failed and self._report is not None:
                 self._report(f"cannot write --textfile ({error.strerror}); measuring continues")
             self._failed = True

@@ -1,13 +1,13 @@
 """The metrics of a session, made of its events, and the two text formats that Prometheus reads.
 
-The text format 0.0.4 (prometheus.io, "Exposition formats") is what node_exporter's textfile
-collector takes; OpenMetrics 1.0 (RFC draft, "OpenMetrics, a cloud-native, highly scalable metrics
-protocol") is what a scrape gets.
+node_exporter's textfile collector reads the text format 0.0.4 (prometheus.io, "Exposition
+formats"). A scrape gets OpenMetrics 1.0 (RFC draft, "OpenMetrics, a cloud-native, highly scalable
+metrics protocol"), or the text format.
 
 A counter grows from the program's start, over all its runs and targets. Gauges show the newest
-frame, and vanish when the session is over. A histogram has few buckets, with bounds that no bin of
-fio's straddles, so counts stay exact. A latency exactly on a bound is counted above it, although
-Prometheus would count it below: fio's bins don't tell it apart."""
+frame, and vanish when the session is over. A histogram has few buckets. None of fio's bins crosses
+one of their bounds, so counts stay exact. But a latency that is exactly on a bound is counted above
+it, although Prometheus means below, because fio's bins do not distinguish it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One line: the ``suffix`` after the family's name ("_bucket"), the labels, and the value."""
+    """A line: the ``suffix`` after the family's name ("_bucket"), the labels, and the value."""
 
     suffix: str
     labels: Labels
@@ -61,8 +61,8 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """All samples of one name, in base units (seconds, bytes, ratios from 0 to 1). The name is
-    without ``_total`` or ``_info``."""
+    """All samples of one name, in base units (seconds, bytes, ratios from 0 to 1). The name does
+    not include ``_total`` or ``_info``."""
 
     name: str
     kind: str
@@ -71,21 +71,21 @@ class Family:
 
     @property
     def unit(self) -> str:
-        """The unit that the name ends with; "" for plain counts."""
+        """The unit with which the name ends; "" for plain counts."""
         last = self.name.rpartition("_")[2]
         return last if last in UNITS else ""
 
 
 def labels(**pairs: str) -> Labels:
-    """Labels in this order."""
+    """Labels in the order of the arguments."""
     return tuple(pairs.items())
 
 
 def histogram_samples(
     counts: Mapping[float, int], total: int, sum_of: float, labels_: Labels
 ) -> Iterator[Sample]:
-    """The lines of one classic histogram. ``counts`` says how many values lie up to each bound, so
-    it is cumulative; it is in the order of the bounds. ``total`` counts all values."""
+    """The lines of one classic histogram. ``counts`` has the cumulative number of values up to each
+    bound, in the order of the bounds. ``total`` counts all values."""
     for bound, count in counts.items():
         yield Sample("_bucket", (*labels_, ("le", number(bound))), count)
     yield Sample("_bucket", (*labels_, ("le", INFINITE)), total)
@@ -94,12 +94,12 @@ def histogram_samples(
 
 
 def text_format(families: Iterable[Family]) -> str:
-    """The text format 0.0.4. It has no information metrics: they are gauges there."""
+    """The families in the text format 0.0.4, which has no info metrics: they become gauges."""
     return "".join(_lines(family, False) for family in families if family.samples)
 
 
 def openmetrics(families: Iterable[Family]) -> str:
-    """OpenMetrics 1.0, with its end."""
+    """The families in OpenMetrics 1.0, with the end mark."""
     lines = "".join(_lines(family, True) for family in families if family.samples)
     return lines + "# EOF\n"
 
@@ -139,7 +139,7 @@ def _help(text: str, modern: bool) -> str:
     return escaped.replace('"', '\\"') if modern else escaped
 
 
-# two bounds for each power of two from 8 µs to 1 s, the range of disks; few outside it
+# from 8 µs to 1 s, the range of disks, two bounds for each power of two; a few beyond it
 BOUNDS_NS = (
     1 << 11, 1 << 12,
     *(bound for power in range(13, 30) for bound in (1 << power, 3 << (power - 1))),
@@ -148,8 +148,8 @@ BOUNDS_NS = (
 
 
 class Buckets:
-    """A histogram that only grows. ``add`` takes the bins of one interval alone (by midpoint in
-    ns)."""
+    """A histogram that only grows. ``add`` gets the bins of one interval, by their midpoints in
+    ns."""
 
     def __init__(self) -> None:
         self._counts = [0] * (len(BOUNDS_NS) + 1)
@@ -184,7 +184,7 @@ def _ms(name: str, meaning: str, part: str) -> Figure:
 
 
 def _grown(name: str, meaning: str, counters: Sequence[str], factor: int = 1) -> Figure:
-    """The figure that says by how much these counters of a drive have grown together."""
+    """A figure that sums the growth of these counters of a drive."""
 
     def read(reading: DriveReading) -> int | None:
         more = [counter_growth(reading, counter, factor) for counter in counters]
@@ -195,7 +195,7 @@ def _grown(name: str, meaning: str, counters: Sequence[str], factor: int = 1) ->
 
 
 def _share(name: str, meaning: str, part: Any) -> Figure:
-    """A ratio, from percent."""
+    """A gauge with a ratio, from a percentage."""
     return _row(name, meaning, part, 100)
 
 
@@ -306,7 +306,7 @@ FRAME_GAUGES = (
     _share("throttled_ratio", "share of the time in which a cgroup's CPU limit stopped iopstui and "
            "fio", "throttled"),
 )  # fmt: skip
-"""A value, or several by their labels."""
+"""Rows of gauges: one value, or several with labels."""
 _SUFFIX = {"%": "_ratio", "W": "_watts"}
 """The endings of gauges' names, by the unit of the field."""
 
@@ -318,8 +318,8 @@ class Metrics:
         self._host = host
         self._target = ""
         self._totals: dict[str, dict[Labels, float]] = {row.name: {} for row in COUNTERS}
-        # begin at 0: if a counter appears only later, Prometheus doesn't see its first value as an
-        # increase
+        # these begin at 0: Prometheus would not count the first value of a counter that appears
+        # later as an increase
         for name in ("frames", "runs", "runs_failed"):
             self._count(name, 0)
         for rule in HEADLINES:
@@ -331,7 +331,7 @@ class Metrics:
         self._has_ended = False
 
     def watches(self, target: Target) -> None:
-        """Use this target for the events that follow."""
+        """Use this target for the following events."""
         self._target = target.path
         self._latest_frame = None
         self._drives = {}
@@ -351,11 +351,11 @@ class Metrics:
                 self._expectations[labels(expectation=expectation)] = float(event.passed)
 
     def end(self) -> None:
-        """The session has ended: drop the gauges of the last interval."""
+        """End the session: drop the gauges of the last interval."""
         self._has_ended = True
 
     def families(self) -> Iterator[Family]:
-        """Return all families, in a fixed order."""
+        """All families, in a fixed order."""
         about = labels(version=__version__, host=self._host, target=printable(self._target))
         yield Family("iopstui", INFO, "what is measured, and the version",
                      [Sample("", about, 1)])  # fmt: skip
@@ -387,7 +387,7 @@ class Metrics:
 
     def _begin(self, run: StepStarted) -> None:
         self._count("runs")
-        # begin at 0, so that a rate includes the first interval, too
+        # begin at 0, so that a rate includes the first interval
         for direction in _directions(run):
             self._add(FIO, NOTHING, direction=direction)
 
@@ -438,7 +438,7 @@ class Metrics:
 
 
 def _directions(run: StepStarted) -> Sequence[str]:
-    """Directions that fio will count, by the options that apply to all jobs of the run."""
+    """The directions that fio will count, as far as the options that apply to all jobs say."""
     unified = run.options.get("unified_rw_reporting", "none")
     if unified in ("1", "mixed"):
         return (MIXED,)
@@ -459,7 +459,7 @@ def _gauge(name: str, meaning: str, values: Mapping[Labels, float | None]) -> Fa
 
 
 def _gauges(frame: Frame, drives: Mapping[str, DriveReading]) -> Iterator[Family]:
-    """The gauges of the newest interval, and of the drives as they were read last."""
+    """The gauges of the newest interval, and of the drives' last readings."""
     for row in FRAME_GAUGES:
         value = row.shown(frame)
         yield _family(row, GAUGE, value if isinstance(value, Mapping) else {(): value})

@@ -1,4 +1,4 @@
-"""``--textfile`` and ``--openmetrics-listen``."""
+"""The options --textfile and --openmetrics-listen."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def exporting_sessions(arguments: argparse.Namespace, keep: bool = False) -> Iterator[Export]:
-    """Yields the function that each session must be passed to before it starts. Raises UsageError
-    for a file or a port that cannot be used. ``keep`` as in ``exporting``."""
+    """Yields a function to call with each session before its start. Raises UsageError for a file or
+    a port that cannot be used. ``keep`` is that of ``exporting``."""
     if arguments.textfile is None and arguments.openmetrics_listen is None:
         yield lambda session: None
         return

@@ -1,5 +1,5 @@
-"""A program as a file in fits/ describes it, and the judgement of its bound by what was
-measured."""
+"""A program as described by a file in fits/, and the judgement of its bound from measured
+figures."""
 
 from __future__ import annotations
 
@@ -27,16 +27,18 @@ OPTIONS = frozenset({
     "ioengine", "rw", "bs", "bssplit", "bsrange", "fsync", "fdatasync", "sync_file_range", "size",
     "direct", "iodepth", "numjobs", "rate", "rate_iops", "rwmixread", "thinktime",
 })  # fmt: skip
-"""The options of fio that a program may have. None of them names a file or runs a command."""
+"""Options of fio that a program's description may contain. None of them names a file or runs a
+command."""
 ENGINES = ("sync", "psync", "pvsync", "pvsync2", "vsync", "libaio", "io_uring")
 DEFAULT_S, LONGEST_S = 22.0, 27.0
-"""Seconds to measure: an interval needs 20, and half a minute for each program is enough."""
+"""The default and the limit for the seconds to measure: a confidence interval needs 20, and half a
+minute for each program is enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A published requirement: the ``expectation``, the name of the ``page`` that says it, its
-    ``url``, and the day on which we ``read`` it."""
+    """A published requirement: the ``expectation``, the title and ``url`` of the ``page`` that
+    states it, and the day on which the page was ``read``."""
 
     expectation: Expectation
     page: str
@@ -55,9 +57,9 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program. ``also`` are other names for it, ``needs`` and ``helps`` sentences, ``job`` has
-    options of fio. ``preallocated``: its file is allocated, not written, before it writes to
-    it."""
+    """A program. ``also`` are other names for it, ``needs`` and ``helps`` are sentences, ``job``
+    are options of fio. ``preallocated``: the blocks of its file are allocated but not written
+    before the program writes to it."""
 
     name: str
     title: str
@@ -82,8 +84,8 @@ class Program:
 
 
 def parse_program(data: Mapping[str, Any], name: str) -> tuple[Program | None, list[str]]:
-    """The program in a file called ``name`` (``None`` if the file can't be used), and all that is
-    wrong with the file."""
+    """Parse the description of a program in a file called ``name``. Returns the program (``None``
+    if the file can't be used) and all mistakes in the file."""
     problems: list[str] = []
     top = CheckedTable(data, "", problems)
     if not NAME.fullmatch(name):
@@ -163,7 +165,8 @@ def _expectation(table: CheckedTable, text: str) -> Expectation | None:
 
 
 def _seen(top: CheckedTable) -> Mapping[str, Any]:
-    """What was observed of the real program: for people, and for the test that compares."""
+    """What was observed when the real program ran, for people and for a test that compares it with
+    the job."""
     if not top.has("seen"):
         return {}
     table = top.table("seen")
@@ -178,15 +181,15 @@ def _seen(top: CheckedTable) -> Mapping[str, Any]:
 PASS, FAIL, UNDECIDED, NO_BOUND = "PASS", "FAIL", "can't tell", "–"
 OVERLAP = 1.05
 UNSTEADY_FACTOR = 3.0
-"""An interval whose upper end is more than this multiple of the lower one says little."""
+"""If an interval's upper end is more than this multiple of its lower end, the figure is too
+unsteady."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure over a run with its 95 % interval; ``why`` is the reason if it has no interval.
-    ``above`` is the interval of the share (0..1) of the syncs in the run that take longer than a
-    percentile's bound; ``of_all`` is the same for all syncs, which includes seconds unlike those of
-    the run."""
+    """A figure of a run, with its 95 % interval; ``why`` is the reason if it has none. ``above`` is
+    the interval of the share (0..1) of the run's syncs that take longer than a percentile's bound.
+    ``of_all`` is the same for all syncs, including seconds that differ from those of the run."""
 
     value: float | None
     low: float | None = None
@@ -205,10 +208,9 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class SyncTime:
-    """Where the time of an average sync goes, in ns: the ``whole``, and how much of it the requests
-    of the ``disk`` take as ``flushes`` and as ``writes``. ``None``: not known. The time of a write
-    that has to be on the medium (FUA) includes the flushes around it: then the two may add up to
-    more than the whole."""
+    """How the time of an average sync is spent, in ns: the ``whole``, and how much of it the disk's
+    requests take as ``flushes`` and as ``writes``. ``None``: not known. The time of a write with
+    FUA includes the flushes around it, so the two may add up to more than the whole."""
 
     disk: str
     whole: float | None = None
@@ -218,7 +220,7 @@ class SyncTime:
     @property
     def text(self) -> str:
         """ "A sync takes 102 µs on average; for each vda spends 38 µs on cache flushes, 41 µs on
-        writes"; "" where fio timed no syncs."""
+        writes"; "" if fio timed no syncs."""
         if not self.whole:
             return ""
         parts = [f"{latency(time)} on {name}" for name, time in
@@ -229,13 +231,13 @@ class SyncTime:
 
     @property
     def _plain_writes(self) -> float | None:
-        """The time of writes, without those whose time includes flushes."""
+        """The time of writes; ``None`` if it includes the time of flushes."""
         both = (self.flushes or 0.0) + (self.writes or 0.0)
         return None if self.flushes and both > OVERLAP * (self.whole or 0.0) else self.writes
 
     @property
     def on_disk(self) -> float | None:
-        """How much of a sync the disk's requests take: a faster drive can't save more than that."""
+        """How much of a sync the disk's requests take. A faster drive can't save more than that."""
         known = (self.flushes, self._plain_writes)
         return None if not self.whole or known == (None, None) else sum(n or 0.0 for n in known)
 
@@ -246,7 +248,7 @@ class SyncTime:
 
     @property
     def binding(self) -> str:
-        """What takes most of a sync; "": not known."""
+        """What takes most of a sync's time; "" if it is not known."""
         if self.on_disk is None:
             return ""
         flushes, writes = self.flushes or 0.0, self._plain_writes or 0.0
@@ -257,8 +259,8 @@ class SyncTime:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the answer: the ``figure``, its ``name``, the ``bound`` it has to meet (``None``:
-    it has none, and ``means`` says what it means for the program), the ``result``, and ``why`` in a
+    """A line of the answer: the ``figure``, its ``name``, the ``bound`` that it must meet (without
+    one, ``means`` says what the figure means for the program), the ``result``, and ``why`` in a
     sentence ("" if there is nothing to add)."""
 
     name: str
@@ -271,8 +273,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The result for a program. ``disturbed`` has sentences on what else used the disk
-    meanwhile."""
+    """The result for a program. ``disturbed`` are sentences on who else used the disk during the
+    run."""
 
     program: Program
     rows: tuple[Row, ...]
@@ -281,8 +283,8 @@ class Judgement:
 
 
 def judge(bound: Bound, figure: Figure, disturbed: Sequence[str]) -> Row:
-    """The row of a bound. A disk that meets the bound while others use it passes. If the bound is
-    missed then, it may still be met without them."""
+    """The row of a bound. If the disk meets the bound although others use it, the result is PASS.
+    If it then misses the bound, it might meet it without them."""
     result, why = _result(bound.expectation, figure, disturbed)
     if result == PASS and (unsure := _why_too_uneven(bound.expectation, figure)):
         result, why = UNDECIDED, unsure
@@ -310,7 +312,7 @@ def _result(
 
 
 def _why_too_uneven(expectation: Expectation, figure: Figure) -> str:
-    """Why the measured seconds are too uneven to judge this percentile; "" if they are not."""
+    """Why the measured seconds differ too much to judge this percentile; "" if they don't."""
     percent = BY_PERCENTILE.get(expectation.path[-1])
     if percent is None or figure.of_all is None or expectation.op != "<=":
         return ""
@@ -325,7 +327,7 @@ def _why_too_uneven(expectation: Expectation, figure: Figure) -> str:
 def _result_by_share(
     expectation: Expectation, figure: Figure, disturbed: Sequence[str]
 ) -> tuple[str, str]:
-    """The result for a percentile that has no interval: judged by the share of the syncs that take
+    """The result for a percentile without an interval, judged by the share of the syncs that take
     longer than its bound."""
     percent = BY_PERCENTILE.get(expectation.path[-1])
     if percent is None or figure.above is None or expectation.op != "<=":
@@ -342,23 +344,24 @@ def _result_by_share(
     return UNDECIDED, f"too unsteady: {share}, {100 * allowed:.2g} % may"
 
 
-# What share of all syncs is slow, if seconds unlike those of the run are included?
+# Estimate the share of slow syncs among all syncs, including seconds that differ from those of the
+# run.
 #
 # The seconds of an uneven disk differ, and a short run may have missed the slow ones. So the
-# measured seconds are treated as a sample: the 90th percentile of a second is a log-normal random
-# value, whose mean and spread are known only roughly.
+# measured seconds are treated as a sample. The 90th percentile of a second is assumed to be a
+# log-normal random value, whose mean and spread are known only roughly.
 
 
 SCALE_PERCENT = 90.0
 POINTS = 11
-"""Equally likely values of each unknown."""
+"""How many equally likely values are tried for each unknown."""
 OF_95 = 0.025
 _NORMAL = NormalDist()
 _QUANTILES = tuple(_NORMAL.inv_cdf((n + 0.5) / POINTS) for n in range(POINTS))
 
 
 def unevenness(seconds: Sequence[Mapping[int, int]]) -> tuple[float, float] | None:
-    """The mean and the standard deviation of how slow the seconds are, as natural logarithms of ns.
+    """The mean and the standard deviation of the seconds' slowness, as natural logarithms of ns.
     ``None`` with fewer than three seconds."""
     scales = _scales(seconds)
     if len(scales) < 3:
@@ -391,15 +394,15 @@ def _scales(seconds: Sequence[Mapping[int, int]]) -> list[float]:
 
 
 def _spread_factors(freedom: int) -> list[float]:
-    """By which factors the true spread may exceed the one that was seen: sqrt(f / chi2), at equally
+    """The factors by which the true spread may exceed the observed one: sqrt(f / chi2), for equally
     likely values of chi2 (by Wilson and Hilferty)."""
     part = 2 / (9 * freedom)
     return [max(0.05, 1 - part + z * math.sqrt(part)) ** -1.5 for z in _QUANTILES]
 
 
 class _Above:
-    """The share of syncs that exceed the scale of their second by a distance (of logarithms), over
-    all seconds together."""
+    """The share of syncs, over all seconds, that exceed their second's scale by a given distance of
+    logarithms."""
 
     def __init__(self, seconds: Sequence[Mapping[int, int]], mean: float) -> None:
         values: list[tuple[float, int]] = []
@@ -411,12 +414,12 @@ class _Above:
         self._below = [0, *accumulate(n for _, n in values)]
 
     def share(self, distance: float) -> float:
-        """Of the syncs that are further above."""
+        """The share of syncs that are further above their second's scale than ``distance``."""
         return 1 - self._below[bisect_right(self._places, distance)] / self._below[-1]
 
     def expected(self, distance: float, spread: float) -> float:
-        """The share to expect over all seconds, whose scales differ from the mean with this
-        spread."""
+        """The expected share over all seconds, if their scales vary around the mean with this
+        ``spread``."""
         return sum(self.share(distance - spread * z) for z in _FINE) / len(_FINE)
 
 

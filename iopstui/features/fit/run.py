@@ -114,13 +114,13 @@ MACHINE_RULES = {
     "cpu-wait": "the job waited for a CPU", "throttled": "a cgroup's CPU limit stopped the job",
     "steal": "the hypervisor took CPU time",
 }  # fmt: skip
-"""Findings by rule (model/findings): this machine, not the disk, makes the job slow."""
+"""Rules of findings (model/findings) that mean: this machine, not the disk, makes the job slow."""
 
 
 class FitRunner:
-    """Runs programs and judges them: ``judgements`` has the results so far, in the order of the
-    programs. ``notify`` gets a message when a program begins, ``sink`` gets the session's
-    events."""
+    """Runs the jobs of programs and judges each. ``judgements`` are the results so far, in the
+    order of the programs. ``notify`` is called with a message when a program begins; ``sink`` gets
+    the session's events."""
 
     def __init__(
         self, setup: FitSetup, sink: Callable[[Event], None], notify: Callable[[str], None]
@@ -133,8 +133,8 @@ class FitRunner:
         self._notify = notify
 
     def run(self) -> None:
-        """Run all programs, or only those before an interruption. Raises the error of the first run
-        that fails. Afterwards the session is closed, and no scratch file is left."""
+        """Run all programs, or up to an interruption. Raises the error of the first run that fails.
+        Afterwards the session is closed, and no scratch file is left."""
         with self.loop.open(self.setup.target) as lent:
             assert lent is not None
             for program in self.setup.programs:
@@ -142,7 +142,7 @@ class FitRunner:
                     break
 
     def _measure(self, program: Program, lent: LentScratch) -> bool:
-        """Whether it was measured to its end."""
+        """Measure a program. Returns False if it was interrupted."""
         self._notify(f"{program.title}: {self.setup.seconds_of(program):g} s")
         file = lent.scratch.path / SCRATCH_FILE
         file.unlink(missing_ok=True)
@@ -160,7 +160,7 @@ class FitRunner:
         finished = self.loop.run(lambda: session.run_request(request, lent), meters.take)
         if not self.loop.complete(finished):
             return False
-        # remove the file now, so that its unsynced data is never written
+        # remove the file at once, so that its unsynced data need not be written
         file.unlink(missing_ok=True)
         around.watch("after")
         disk = session.target.device or "the disk"
@@ -169,8 +169,8 @@ class FitRunner:
 
 
 def _allocate(file: Path, size: int) -> None:
-    """Make a file whose blocks are allocated but not yet written, like those of a log that is
-    allocated ahead."""
+    """Create a file with blocks that are allocated but not yet written, as programs do that
+    allocate their log ahead."""
     descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         os.posix_fallocate(descriptor, 0, size)
@@ -179,7 +179,7 @@ def _allocate(file: Path, size: int) -> None:
 
 
 class ProgramMeters:
-    """The figures of one run; ``take`` gets its events."""
+    """The figures of one run, computed from its events."""
 
     def __init__(
         self, program: Program, settling: SettlingFilter, disturbances: DisturbanceMeter
@@ -203,7 +203,7 @@ class ProgramMeters:
         self._rules: set[str] = set()
 
     def take(self, event: Event) -> None:
-        """Count one frame, and the findings that hold in it."""
+        """Process an event: count a frame, and the findings that hold in it."""
         match event:
             case FrameReady():
                 counts = self._settling.counts(event.frame)
@@ -230,7 +230,7 @@ class ProgramMeters:
             self._seconds.append(second.bins)
 
     def judgement(self, disk: str, neighbours: Sequence[str] = ()) -> Judgement:
-        """The judgement of the run; ``neighbours`` has sentences on what others did just before and
+        """The judgement of the run. ``neighbours`` are sentences on what others did just before and
         after it."""
         program = self._program
         disturbed = [
@@ -261,7 +261,8 @@ class ProgramMeters:
 
     def _time(self, disk: str) -> SyncTime:
         values = {name: meter.value for name, meter in self._times.items()}
-        # if a program seldom syncs, the disk writes all the time, not only for syncs
+        # if a program seldom syncs, the disk also writes between syncs, so its time can't be
+        # divided by sync
         syncs = values["syncs"] if self._program.job.get("fdatasync") == "1" else None
         whole = values["whole"] if syncs else None
 
@@ -281,20 +282,20 @@ def _interval(value: float, distances: tuple[float, float]) -> tuple[float, floa
     return value * math.exp(-below), value * math.exp(above)
 
 
-# Whether others use the disk right before or after a run.
+# Find out whether others use the disk right before or after a run.
 #
-# During the run this cannot be told: a file system may write any number of blocks for a sync, and
-# the writes of others look the same (unless they are flushes).
+# During the run this can't be known: a file system may write any number of blocks for a sync, and
+# other writes look the same (except for flushes).
 
 
 IDLE_S, POLL_S = 1.5, 0.1
 MIN_BYTES_S = 256 << 10
-"""Any system writes less than this from time to time."""
+"""Fewer bytes per second are normal on any system, and do not count as use."""
 
 
 @dataclass
 class Neighbours:
-    """Watches the disks ``names`` around a run; ``stopped`` ends the wait."""
+    """Watches the disks ``names`` around a run. ``stopped`` ends the waiting."""
 
     loads: Loads
     names: Collection[str]
@@ -303,8 +304,8 @@ class Neighbours:
     _run: Mapping[str, DiskRates] = field(default_factory=dict)
 
     def watch(self, when: str) -> None:
-        """For a moment in which the job does nothing, count what the disks do; ``when`` says which
-        moment ("before")."""
+        """Measure for a moment, in which the job is not running, what the disks do. ``when`` names
+        the moment ("before")."""
         if self._idle:
             self._run = self.loads()
         if not self.names:
@@ -317,7 +318,7 @@ class Neighbours:
 
     @property
     def reasons(self) -> list[str]:
-        """A sentence on the disk that others used most; none if they did hardly anything."""
+        """A sentence on the disk that others used most; nothing if they hardly used any."""
         found = [
             (share, f"{text} {when} the run, for others")
             for when, rates in self._idle.items()
@@ -329,7 +330,7 @@ class Neighbours:
 
 
 def _others(name: str, idle: DiskRates, run: DiskRates) -> tuple[float, str]:
-    """What others do, as a share of what the disk did in the run, and a text about it."""
+    """How much others do, as a share of what the disk did in the run, and a text about it."""
     ios, moved = _ios(idle), _bytes(idle)
     by_ios = ios / max(_ios(run), ios) if ios >= MIN_OTHERS[0] else 0.0
     by_bytes = moved / max(_bytes(run), moved) if moved >= MIN_BYTES_S else 0.0
@@ -354,8 +355,8 @@ HEAD = ("PROGRAM", "FIGURE", "NEEDS", "MEASURED", "95 % INTERVAL", "RESULT")
 def fit_text(
     judgements: Sequence[Judgement], place: str, width: int, details: bool = False
 ) -> str:  # fmt: skip
-    """The table, what it means, and the last line. If there are several programs, each gets one
-    sentence, so that all fit on one screen; with ``details`` each gets everything."""
+    """The table, what it means, and the last line. Several programs get one sentence each, so that
+    all fit on one screen; with ``details`` each gets the full text."""
     cells: list[Sequence[str]] = [HEAD]
     cells += [
         (each.program.name if not number_ else "", *_cells(row))
@@ -375,7 +376,8 @@ def fit_text(
 
 
 def _short(judgement: Judgement) -> str:
-    """What matters most: the result of the bound and its reason, or what the first figure means."""
+    """The most important result: that of the bound with its reason, or what the first figure
+    means."""
     row = judgement.rows[0]
     note = ""
     if row.bound is not None:
@@ -407,7 +409,8 @@ def _sentences(judgement: Judgement) -> Iterator[str]:
 
 
 def _what_helps(judgement: Judgement) -> str:
-    """What may help, and how little a faster drive saves where most of the time is not its own."""
+    """What may help; and if most of the time is not spent in the disk, how little a faster drive
+    saves."""
     time, helps = judgement.time, judgement.program.helps
     if not time.is_above_disk:
         return f"May help: {helps}."
@@ -449,7 +452,7 @@ def _last_line(judgements: Sequence[Judgement]) -> str:
 
 
 def checks_of(judgements: Sequence[Judgement]) -> tuple[Check, ...]:
-    """The bounds, for the exit code and for CI systems."""
+    """The bounds as checks, for the exit code and for CI systems."""
     outcome = {PASS: True, FAIL: False}
     return tuple(
         Check(
@@ -461,7 +464,7 @@ def checks_of(judgements: Sequence[Judgement]) -> tuple[Check, ...]:
 
 
 def fit_json(judgements: Sequence[Judgement], place: str) -> dict[str, Any]:
-    """The answer as an object for JSON: rates a second, bytes a second, times in ns."""
+    """The answer as an object for JSON. Rates are per second, sizes in bytes, times in ns."""
     return {"directory": place, "programs": [_program_json(each) for each in judgements]}
 
 

@@ -1,4 +1,4 @@
-"""Turn arguments into checked runs, with a description of what they write."""
+"""Turn the arguments into checked runs, and describe what they write."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ JOB, SCRATCH_FILE = "fit", "fit.scratch"
 SETTLE_S, OVERHEAD_S = 2.0, 5.0
 IN_MEMORY = ("tmpfs", "ramfs")
 FAST_SYNCS, FAST_BYTES = 10_000, 1_000_000_000
-"""What a fast disk does in a second, to estimate how much may be written."""
+"""The syncs and bytes per second of a fast disk, to estimate how much may be written."""
 
 
 @dataclass(frozen=True, slots=True)
 class FitSetup:
-    """What runs: the ``programs``, on scratch files in ``target``, a directory, each with the
+    """What to run: the ``programs``, on scratch files in the directory ``target``, each with the
     settings in ``run``. ``file_bytes`` has the size of each program's file; ``measure`` replaces
     the programs' own measuring times, in seconds."""
 
@@ -53,7 +53,7 @@ class FitSetup:
         return self.measure or program.seconds
 
     def request(self, program: Program) -> RunRequest:
-        # none of the shipped job's own options must remain beside the program's
+        # the shipped job's own fdatasync must not remain if the program has none
         plain = {} if "fdatasync" in program.job else {"fdatasync": "0"}
         length = run_length_s(SETTLE_S, self.seconds_of(program), self.run.interval_s)
         times = {"time_based": "1", "runtime": f"{round(1000 * length)}ms"}
@@ -61,7 +61,8 @@ class FitSetup:
 
 
 def split_words(words: Sequence[str], programs: Programs) -> tuple[str, tuple[Program, ...]]:
-    """The directory (default: the current one) and the programs. Raises UsageError."""
+    """Split the words into the directory (default: the current one) and the programs. Raises
+    UsageError."""
     first, rest = (words[0], words[1:]) if words else ("", ())
     if not first or programs.find(first) is not None:
         return ".", programs.choose(words)
@@ -96,8 +97,8 @@ def set_up(
 
 
 def _preflight(setup: FitSetup) -> dict[str, int]:
-    """The size of each program's file. Every run is checked now, so that none is refused when
-    others have run already."""
+    """The size of each program's file. All runs are checked now, so that none is refused after
+    others have run."""
     private, sizes = private_directory(), {}
     try:
         for program in setup.programs:
@@ -112,7 +113,7 @@ def _preflight(setup: FitSetup) -> dict[str, int]:
 
 
 def run_seconds(setup: FitSetup) -> float:
-    """About how long all takes."""
+    """About how long all runs take, in seconds."""
     return sum(setup.seconds_of(program) + SETTLE_S + 1 + OVERHEAD_S for program in setup.programs)
 
 
@@ -132,7 +133,7 @@ def plan_lines(setup: FitSetup) -> Iterator[str]:
         else:
             speed = f"as much as the disk takes: {size(FAST_BYTES * length)} at 1 GB/s"
         yield f"  {program.name}: a scratch file of {file}, written for {length:g} s: {speed}"
-        # fio's file has whole blocks only, so it is a little smaller
+        # not less than: fio's file may be a little smaller, because it has whole blocks only
         if setup.file_bytes[program.name] < 0.99 * (size_bytes(program.job["size"]) or 0):
             yield "  (there is no room for more, so it is written over and over: may be faster)"
     if setup.run.write_budget is not None:
@@ -140,7 +141,7 @@ def plan_lines(setup: FitSetup) -> Iterator[str]:
     yield "The scratch files are removed at the end. No other file is touched."
 
 
-# Load the programs that are shipped in fits/, and the user's own.
+# Load the programs that are shipped in fits/, and the user's own ones.
 
 
 FOLDER = "fits"
@@ -148,14 +149,14 @@ FOLDER = "fits"
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """All programs by name. ``problems`` are sentences about the user's files that could not be
+    """All programs by name. ``problems`` are sentences about files of the user that could not be
     used."""
 
     by_name: Mapping[str, Program] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
     def find(self, word: str) -> Program | None:
-        """The program of that name, or of another of its names."""
+        """The program with that name, or with that other name."""
         key = word.strip().lower()
         return self.by_name.get(key) or next(
             (program for program in self.by_name.values() if key in program.also), None
@@ -173,7 +174,7 @@ class Programs:
         return tuple(chosen.values() if words else self.by_name.values())
 
     def advice(self, word: str) -> str:
-        """Advice for an unknown name: similar names, and the list of all."""
+        """A hint for an unknown name: similar names, and how to list all."""
         names = [name for one in self.by_name.values() for name in (one.name, *one.also)]
         matches = difflib.get_close_matches(word.lower(), names, n=2, cutoff=0.5)
         unused = f" {self.problems[0]}" if self.problems else ""
@@ -182,8 +183,8 @@ class Programs:
 
 
 def read_programs(directory: Path | None = None) -> Programs:
-    """Read the shipped programs and the user's in ``directory`` (default: ~/.config/iopstui/fits);
-    of the same name, the user's is used. Raises Missing if the shipped ones are not there."""
+    """Read the shipped programs, and the user's in ``directory`` (default: ~/.config/iopstui/fits),
+    which win if names are equal. Raises Missing if the shipped ones are not there."""
     shipped = shipped_directory(FOLDER, "program's file")
     programs: dict[str, Program] = {}
     problems: list[str] = []

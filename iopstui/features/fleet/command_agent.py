@@ -14,7 +14,7 @@ removes files.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add no arguments: all orders come on standard input."""
+    """Add no arguments, because all orders come on standard input."""
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -25,7 +25,7 @@ exit codes: 0 done, 1 a host failed or was lost, 2 usage or bad input, 3 refused
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("hosts", metavar="HOSTS", help="see below")
-    # with a default it is not called required where HOSTS is missing
+    # with a default, because argparse otherwise lists TARGET, too, as missing if HOSTS is missing
     parser.add_argument("target", nargs="*", default=[], metavar="TARGET",
                         help="on each host, see below")  # fmt: skip
     parser.add_argument("--job", metavar="JOB",
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_part_options(parser: argparse.ArgumentParser) -> None:
-    """Options of which data each host uses, and for how long."""
+    """Add options for which part of the data each host uses, and for how long."""
     parser.add_argument("--split", action="store_true",
                         help="give each host its own part of TARGET: one file that all hosts see, "
                              "or a shared device")  # fmt: skip
@@ -73,7 +73,7 @@ def _add_part_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_start_options(parser: argparse.ArgumentParser) -> None:
-    """Options of which hosts take part, and when they start."""
+    """Add options for which hosts take part, and when they start."""
     parser.add_argument("--axis", action="append", default=[], metavar="NAME=LIST",
                         help="sweep: hosts=1,2,4..32 runs the job on the first 1, 2, 4 ... hosts "
                              "in turn, iodepth=1,4,16 varies an option of fio; may be "
@@ -95,7 +95,7 @@ def _add_start_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_launch_options(parser: argparse.ArgumentParser) -> None:
-    """Options of how hosts are reached."""
+    """Add options for how hosts are reached."""
     parser.add_argument("--bring", action="store_true",
                         help="copy this iopstui to the hosts even if they have one")  # fmt: skip
     parser.add_argument("--sudo", action="store_true",
@@ -111,7 +111,7 @@ def _add_launch_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_pod_options(parser: argparse.ArgumentParser) -> None:
-    """Options of pods of Kubernetes, and of the manifest that makes them."""
+    """Add options for pods of Kubernetes, and for the manifest that creates them."""
     parser.add_argument("-l", "--selector", metavar="LABELS",
                         help="k8s: label selector of the pods (default: app=iopstui)")  # fmt: skip
     parser.add_argument("-n", "--namespace", metavar="NAME",
@@ -154,7 +154,7 @@ def _add_job_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the job on all hosts to its end, or watch them."""
+    """Run the job on all hosts to its end, or watch their disks."""
     from iopstui.features.fleet.program.run import run_fleet
 
     refuse_theme(arguments)

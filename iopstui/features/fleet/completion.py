@@ -1,4 +1,4 @@
-"""Values that Tab completes for the command's arguments."""
+"""Values that shell completion offers for the arguments of `iopstui fleet`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from iopstui.cli.command import Candidate
 
 
 def host_counts() -> Iterator[Candidate]:
-    """How many of the hosts."""
+    """Numbers of hosts."""
     yield Candidate("hosts=", "the first 1, 2, 4 ... hosts in turn")
 
 

@@ -1,4 +1,4 @@
-"""Keys of the configuration that only a fleet has: their checks, commands and defaults."""
+"""Configuration keys that only a fleet uses: their checks, commands and defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fleet as a session of the screen: its totals are frames, its runs are runs."""
+"""A fleet in the role of a session of the screen: its totals are frames, its runs are runs."""
 
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ NO_TUNABLES = "use K to change tunables of the hosts' disks (it asks first)"
 
 
 class FleetController:
-    """``runs`` reports in its own thread. Fleet events are queued in ``events`` until the screen
-    takes them; events of a session go to the sink. ``title`` describes the hosts."""
+    """A fleet as a session. ``runs`` reports in its own thread. Fleet events are queued in
+    ``events`` until the screen fetches them; events of a session go to the sink. ``title``
+    describes the hosts."""
 
     disk_use = None
 
@@ -59,7 +60,7 @@ class FleetController:
         self.title = title
         self._all = self.target = Target(DEVICE, title, ALL_DEVICES, (ALL_DEVICES,))
         self.host = ""
-        """The one that is shown."""
+        """The host whose dashboard is shown; "" for the fleet's."""
         self.devices: Mapping[str, BlockDevice] = {}
         self.events: deque[FleetEvent] = deque()
         self.bind = False
@@ -67,11 +68,11 @@ class FleetController:
         self.overrides: dict[str, str] = {}
         self.last: FleetRunFinished | None = None
         self.sweeping = False
-        """From the order to its end."""
+        """Whether a sweep runs, or was ordered."""
         self._codes: list[int] = []
         self.on_jump: Callable[[], None] = lambda: None
         self.watching = False
-        """Whether it runs without a job."""
+        """Whether the hosts are only watched, without a job."""
         self._sink: Callable[[Event], None] = lambda event: None
         self._origin_s: float | None = None
         self._t = 0.0
@@ -85,19 +86,19 @@ class FleetController:
     def running(self) -> bool:
         return self.runs.running
 
-    # -- from the screen
+    # -- called by the screen
 
     def show(self, host: str = "", target: Target | None = None) -> None:
-        """Show what this host measures, or all of them."""
+        """Show the figures of ``host``, or of all hosts together."""
         self.host, self.target = host, target or self._all
 
     def start(self, sink: Callable[[Event], None]) -> None:
-        """``sink`` is called in the thread of the runs."""
+        """Start. ``sink`` is called in the thread of the runs."""
         self._sink = sink
         self.runs.start(self._take_event)
 
     def run_job(self, job: str, overrides: Mapping[str, str], *, mark: str = "") -> None:
-        """Run on all hosts; a current run is stopped first."""
+        """Run a job on all hosts; a current run is stopped first."""
         self.job, self.overrides, self.sweeping = job, dict(overrides), False
         if mark:
             self.runs.mark(mark)
@@ -109,7 +110,7 @@ class FleetController:
         self.runs.sweep(plan)
 
     def stop_job(self) -> None:
-        """Stop all hosts; it ends a sweep, too."""
+        """Stop all hosts, which also ends a sweep."""
         self.runs.stop()
 
     def mark(self, text: str) -> None:
@@ -118,23 +119,23 @@ class FleetController:
         self._sink(Mark(self._elapsed(), text))
 
     def set_tunable(self, name: str, value: str) -> None:
-        """Refuse: a change needs confirmation first (keys.py)."""
+        """Refuse, because a change must be confirmed first (keys.py)."""
         self._sink(Notice(self._elapsed(), "warning", NO_TUNABLES))
 
     def knobs(self) -> Sequence[TunableState]:
-        """Tunables of all hosts' disks, as the hosts report them."""
+        """The tunables of all hosts' disks, as the hosts report them."""
         tunables = self.runs.settings.by_host
         return merged_tunables({host: tunables[host] for host in sorted(tunables, key=natural_key)})
 
     def topology(self) -> Topology:
-        """Empty: the hosts may have different topologies."""
+        """Empty, because hosts may have different topologies."""
         return Topology()
 
     def close(self) -> None:
         """Stop all hosts and wait for them."""
         self.runs.close()
 
-    # -- in the thread of the runs
+    # -- called in the thread of the runs
 
     def _elapsed(self) -> float:
         if self.runs.live and self._origin_s is not None:
@@ -187,7 +188,7 @@ class FleetController:
         self._sink(Notice(self._t, "info", message))
 
     def _step_started(self, event: Event | None) -> None:
-        """Show the first host's run as the run of all hosts."""
+        """Show the run of the first host as the run of all hosts."""
         if isinstance(event, StepStarted) and event.phase == RUN:
             self._has_title = True
             runtime_s = duration_s(event.options.get("runtime", ""))
@@ -212,7 +213,7 @@ class FleetController:
         self._sink(FrameReady(t, frame))
 
     def _own_cpu(self) -> float | None:
-        """CPU use of this process since the last call, percent of a CPU."""
+        """The CPU use of this process since the last call, in percent of a CPU."""
         current, previous = (time.monotonic(), time.process_time()), self._cpu_times
         self._cpu_times = current
         if previous is None or current[0] <= previous[0]:
@@ -226,7 +227,7 @@ class FleetController:
         self._codes.append(run.code)
         t, failed = self._elapsed(), run.state == FAILED
         error = run.messages[0] if failed and run.messages else ""
-        # the result comes last, because the newest message stays on the screen
+        # the result is sent last, because the screen shows the newest message
         for text in run.messages[1:] if failed else run.messages:
             self._sink(Notice(t, "info", text))
         if self._step or failed:
@@ -234,17 +235,17 @@ class FleetController:
         self._step = 0
 
     def _sweep_event(self, event: SweepEvent) -> None:
-        """Pass the event on with the time of this session."""
+        """Pass the event on, with this session's time."""
         if isinstance(event, ExperimentStarted):
             self.sweeping, self._codes = self.runs.live, []
         elif isinstance(event, ExperimentFinished):
             self.sweeping = False
-            # shown instead of the result of its last point
+            # the sweep's result replaces the result of its last point
             self.last = FleetRunFinished(DONE, sweep_exit_code(self._codes, screen=True))
         self._sink(replace(event, t=self._elapsed()))
 
 
-# Sweeps started on a fleet's screen.
+# Sweeps that are started on a fleet's screen.
 
 
 MAX_NAMES = 4
@@ -252,7 +253,7 @@ MAX_NAMES = 4
 
 @dataclass(frozen=True, slots=True)
 class PreparedSweep:
-    """A sweep that has been checked."""
+    """A sweep that has passed its checks."""
 
     plan: Plan
     lines: tuple[str, ...]
@@ -261,7 +262,7 @@ class PreparedSweep:
 
 
 class FleetExperiments:
-    """Sweeps of ``fleet``, one at a time. Each point takes ``seconds``."""
+    """Runs sweeps of ``fleet``, one at a time. Each point takes ``seconds``."""
 
     def __init__(self, fleet: FleetController, seconds: float | None) -> None:
         self.seconds = seconds
@@ -288,7 +289,7 @@ class FleetExperiments:
     def start(
         self, ready: PreparedSweep, sink: Callable[[Event], None], t: float, anew: bool
     ) -> FleetExperiments:
-        """Start a sweep; its events come with those of the fleet."""
+        """Start a sweep. Its events come among those of the fleet."""
         self._fleet.sweep(ready.plan)
         return self
 
@@ -297,16 +298,16 @@ class FleetExperiments:
         return self._fleet.sweeping
 
     def feed(self, event: Event) -> None:
-        """Do nothing: the fleet counts by itself."""
+        """Do nothing, because the fleet itself counts its events."""
 
     def stop(self) -> None:
         self._fleet.stop_job()
 
     def wait(self, seconds: float) -> None:
-        """Do nothing: it ends with the fleet."""
+        """Do nothing, because a sweep ends together with the fleet."""
 
     def variants(self) -> tuple[str, str]:
-        """There are no comparisons."""
+        """Nothing, because a fleet makes no comparisons."""
         return "", ""
 
 

@@ -1,7 +1,7 @@
 """Skip duplicate lines: a file appended to itself, or a copy of another file.
 
 A frame is identified by its host and its two times to the microsecond: session time and wall clock.
-Totals of other mergers, and lines that begin and end a run, are identified by their whole
+Totals written by another merger, and lines that begin or end a run, are identified by their whole
 content."""
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _DECISIVE_EVENTS = (*_COUNTED_EVENTS, "step_finished", "ended")
 
 
 class _SessionFrames:
-    """The frames of one session of a host from one ``source``, 16 bytes each. ``is_copy``: its last
-    frame was a repetition."""
+    """The frames of one session of a host in one stream (``source``), 16 bytes each. ``is_copy``:
+    its last frame was a repetition."""
 
     def __init__(self, source: int) -> None:
         self.source = source
@@ -36,14 +36,15 @@ class _SessionFrames:
         return same_time and self._walls[index] == wall_ms
 
     def add(self, t: float, wall_ms: float) -> None:
-        # the merger refuses a frame that goes back in time
+        # skip a frame that goes back in time; the merger will refuse it
         if not self._times or t > self._times[-1]:
             self._times.append(t)
             self._walls.append(wall_ms)
 
 
 class Deduplicator:
-    """Detects repeated lines. ``repeat_counts`` has the repeated frames and totals of each host."""
+    """Detects repeated lines. ``repeat_counts`` are the numbers of repeated frames and totals by
+    host."""
 
     def __init__(self) -> None:
         self.repeat_counts: dict[str, int] = {}
@@ -53,8 +54,8 @@ class Deduplicator:
         self._origins: dict[tuple[int, str], int] = {}
 
     def is_repeat(self, source: int, name: str, row: Object) -> bool:
-        """Whether a line of the ``source``-th stream is a repetition; remembers it. ``name`` is the
-        host's."""
+        """Whether a line of stream number ``source`` is a repetition; also remembers the line.
+        ``name`` is the host's name."""
         kind = row.get("event")
         if kind in ("total", "merged"):
             return self._count_repeat(name, self._is_repeated_row(name, row))
@@ -69,12 +70,12 @@ class Deduplicator:
         return current is not None and current.is_copy
 
     def has_session(self, name: str) -> bool:
-        """Whether a session of this host was seen."""
+        """Whether a session of this host has been seen."""
         return name in self._sessions
 
     def origin(self, source: int, name: str) -> int:
-        """The stream that ``source`` is a copy of, for this host; ``source`` itself if it is
-        none."""
+        """For this host, the stream of which ``source`` is a copy; ``source`` itself if it is not a
+        copy."""
         return self._origins.get((source, name), source)
 
     def _begin_session(self, source: int, name: str) -> _SessionFrames:
@@ -87,7 +88,7 @@ class Deduplicator:
         try:
             clocks = float(t), float(wall_ms)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):
-            return False  # the merger refuses it
+            return False  # the merger will refuse it
         current = self._current.get((source, name)) or self._begin_session(source, name)
         original = next(
             (session for session in self._sessions[name] if session.contains(*clocks)), None
@@ -118,7 +119,7 @@ class Deduplicator:
 def without_repeats(
     rows: Iterable[LabelledRow], deduplicator: Deduplicator
 ) -> Iterator[LabelledRow]:
-    """The lines of one stream without those that came before."""
+    """The lines of one stream, without those that have come before."""
     return (
         labelled for _, labelled, is_repeat in mark_repeats(rows, deduplicator) if not is_repeat
     )
@@ -127,9 +128,9 @@ def without_repeats(
 def mark_repeats(
     rows: Iterable[LabelledRow], deduplicator: Deduplicator
 ) -> Iterator[tuple[int, LabelledRow, bool]]:
-    """Each line, its place, and whether it is a repetition. Lines between the beginning of a host's
-    later session and its first frame are repetitions if that frame is; they are held back until it
-    comes."""
+    """Each line with its index, and whether it is a repetition. Lines between the start of a host's
+    later session and its first frame are repetitions if that frame is one; they are held back until
+    it arrives."""
     waiting: dict[str, list[tuple[int, LabelledRow]]] = {}
 
     def settled(name: str, is_copy: bool) -> Iterator[tuple[int, LabelledRow, bool]]:
@@ -145,7 +146,7 @@ def mark_repeats(
             yield from settled(name, False) if later_session else ()
             waiting.setdefault(name, []).append((index, labelled))
             continue
-        # another run: what waits was no copy
+        # another run begins, so the lines that wait were no repetitions
         for host in [*waiting] if kind == FLEET and not is_repeat else [name]:
             yield from settled(host, is_repeat and kind in _COUNTED_EVENTS)
         yield index, labelled, is_repeat

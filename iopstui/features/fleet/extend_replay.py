@@ -1,4 +1,4 @@
-"""`iopstui replay FILE` of many hosts."""
+"""Extends `iopstui replay FILE` to recordings of many hosts."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from iopstui.text import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """It has no options of its own."""
+    """Add no options."""
 
 
 def run(arguments: argparse.Namespace) -> int | None:
-    """Play a recording of many hosts on the screen; ``None``: it is another kind of file."""
+    """Play a recording of many hosts on the screen. Returns ``None`` for another kind of file."""
     if arguments.follow or not is_fleet(Path(arguments.file)):
         return None
     refuse_theme(arguments)

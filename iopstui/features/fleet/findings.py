@@ -1,8 +1,8 @@
-"""Findings about many hosts, each as a sentence with its numbers, and the one sentence on all.
+"""Findings about many hosts, each a sentence with its numbers, and the answer about all hosts.
 
 Each rule is a pure function from ``FleetEvidence`` to a ``Finding`` or ``None``. It fires only if
-all of the last ``MIN_SECONDS`` seconds agree, and excludes other causes that look the same: a slow
-host or a shared path, a limit of each host or a shared one."""
+all of the last ``MIN_SECONDS`` seconds agree. It excludes causes that look alike: a slow host and a
+shared path, a limit of each host and a shared one."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ from iopstui.text import printable
 
 T = TypeVar("T")
 MIN_SECONDS, WINDOW_SECONDS = 8, 20
-"""Seconds that a rule needs, and seconds over which the variation of a rate or the correlation of
-two is computed."""
+"""The seconds that a rule needs, and the seconds over which the variation of a rate or the
+correlation of two rates is computed."""
 SETTLING_SECONDS = 2
-"""The first seconds after the start are not judged."""
+"""The first seconds after the start, which are not judged."""
 SLOW_HOST_SHARE = 0.8
 SLOWER_FACTOR = 2.0
-"""A straggler's p99 is at least this many times the others'. The same factor applies to the await
-of the device that causes it, and to a slow device in each of the seconds."""
+"""A straggler's p99 is at least this many times that of the others. The same factor applies to the
+await of the device that causes it, and to a slow device in each second."""
 MAX_FLAT_CV, MIN_VARYING_CV = 0.02, 0.04
 MAX_VARIANCE_SHARE = 0.2
 OPPOSITE_CORRELATION = -0.7
@@ -63,15 +63,15 @@ START_SPREAD_MS = 250.0
 FULL_UTIL = 90.0
 SLOW_DEVICE_FACTOR = 4.0
 PACING_OPTIONS = ("rate", "thinktime")
-"""Options that limit a job's rate."""
+"""Options that limit a job's own rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetEvidence:
     """The last ``WINDOW_SECONDS`` seconds of the hosts present in the last ``MIN_SECONDS``: their
     figures by name (``FIGURES`` of fleet_state.py), the ``sums`` of all in each second, and the
-    ``start_spread`` (ms, error, hosts). ``fio``: all hosts run one job; else the figures are of
-    whatever runs. ``has_pacing``: the job limits its own rate (rate_iops ...)."""
+    ``start_spread`` (ms, error, hosts). ``fio``: all hosts run the same job; without it, the
+    figures are of any programs. ``has_pacing``: the job limits its own rate (rate_iops ...)."""
 
     hosts: Mapping[str, Mapping[str, Sequence[float | None]]]
     sums: Mapping[str, Sequence[float | None]]
@@ -83,14 +83,14 @@ class FleetEvidence:
     _cache: dict[object, object] = field(default_factory=dict)
 
     def cached(self, calculate: Callable[[FleetEvidence], T]) -> T:
-        """The result of a calculation, made once: several rules need the same figures of a thousand
-        hosts."""
+        """The result of a calculation, which is made only once, because several rules need the same
+        figures of a thousand hosts."""
         if calculate not in self._cache:
             self._cache[calculate] = calculate(self)
         return self._cache[calculate]  # type: ignore[return-value]
 
     def means(self, figure: str) -> Mapping[str, float]:
-        """Means of each host that has the figure in all of the last ``MIN_SECONDS`` seconds."""
+        """The means of each host that has the figure in all of the last ``MIN_SECONDS`` seconds."""
         if figure not in self._means:
             means = self._means[figure] = {}
             for name, figures in self.hosts.items():
@@ -105,7 +105,7 @@ class FleetEvidence:
 
 
 def fleet_evidence(state: FleetState, interval_s: float = 1.0) -> FleetEvidence:
-    """Evidence of the newest second and those before it in the same run."""
+    """The evidence of the newest second and earlier ones of the same run."""
     last = state.number + 1
     start = (state.run_start or 0) + (0 if state.watching else SETTLING_SECONDS)
     first = last - WINDOW_SECONDS
@@ -135,12 +135,13 @@ def _has_pacing_option(step: Object | None) -> bool:
 
 
 def list_findings(evidence: FleetEvidence) -> list[Finding]:
-    """Return all findings that hold, most important first."""
+    """All findings that hold, most important first."""
     return [finding for rule in RULES if (finding := evidence.cached(rule)) is not None]
 
 
 def find_start_spread(evidence: FleetEvidence) -> Finding | None:
-    """Hosts that start at different times can't be compared while some don't run yet."""
+    """Find a large difference between the hosts' starts: hosts can't be compared while some do not
+    run yet."""
     if evidence.start_spread is None:
         return None
     spread, error, hosts = evidence.start_spread
@@ -156,7 +157,8 @@ def find_start_spread(evidence: FleetEvidence) -> Finding | None:
 
 
 def find_common_limit(evidence: FleetEvidence) -> Finding | None:
-    """The sum stays constant while the hosts' shares vary: one gains what another loses."""
+    """Find a limit that the hosts share: the sum stays constant while the shares vary, so one host
+    gains what another loses."""
     if not evidence.fio or len(evidence.hosts) < 2:
         return None
     for figure in (BW, IOPS):
@@ -188,7 +190,7 @@ def find_common_limit(evidence: FleetEvidence) -> Finding | None:
 
 
 def find_own_limit(evidence: FleetEvidence) -> Finding | None:
-    """A host with a constant rate below the others has its own limit."""
+    """Find a host with its own limit: its rate is constant and below the others."""
     slow = evidence.cached(_slow_hosts)
     if not slow or len(evidence.hosts) < 3:
         return None
@@ -200,7 +202,7 @@ def find_own_limit(evidence: FleetEvidence) -> Finding | None:
         return None
     slow_names = {*slow}
     other_cvs = [_cv(evidence.iops(name)) for name in evidence.hosts if name not in slow_names]
-    # if all hosts are flat (rate_iops), a flat line shows no limit
+    # if all hosts are constant (rate_iops), a constant rate does not mean a limit
     if not other_cvs or median(other_cvs) <= MAX_FLAT_CV:
         return None
     name = min(flat, key=lambda host: means[host])
@@ -217,7 +219,7 @@ def find_own_limit(evidence: FleetEvidence) -> Finding | None:
 
 
 def find_shared_path(evidence: FleetEvidence) -> Finding | None:
-    """Two slow hosts share a path if one gains what the other loses."""
+    """Find a path that two slow hosts share: one gains what the other loses."""
     if evidence.cached(find_common_limit) is not None:
         return None
     pairs = evidence.cached(_opposite_pairs)
@@ -241,7 +243,7 @@ def find_shared_path(evidence: FleetEvidence) -> Finding | None:
 
 
 def find_straggler(evidence: FleetEvidence) -> Finding | None:
-    """A host far behind the others, and whether its device is why."""
+    """Find a host that is far behind the others, and whether its device is the cause."""
     slow = evidence.cached(_slow_hosts)
     if not slow or len(evidence.hosts) < 3:
         return None
@@ -267,7 +269,7 @@ def find_straggler(evidence: FleetEvidence) -> Finding | None:
 
 
 def _device_evidence(evidence: FleetEvidence, name: str, slow: Sequence[str]) -> str:
-    """Whether its device answers more slowly, too."""
+    """Evidence on whether the host's device is slower than the others', too."""
     waits = evidence.means(AWAIT)
     other_waits = [value for host, value in waits.items() if host not in slow]
     if name not in waits or not other_waits or not median(other_waits):
@@ -283,7 +285,7 @@ def _device_evidence(evidence: FleetEvidence, name: str, slow: Sequence[str]) ->
 
 
 def find_slow_device(evidence: FleetEvidence) -> Finding | None:
-    """Without a job: a device that takes longer than the others under a similar load."""
+    """Without a job, find a device that takes longer than the others under a similar load."""
     if evidence.fio or len(evidence.hosts) < 3:
         return None
     waits, rates = evidence.means(AWAIT), evidence.means(IOPS)
@@ -309,7 +311,8 @@ def find_slow_device(evidence: FleetEvidence) -> Finding | None:
 
 
 def find_equal_rates(evidence: FleetEvidence) -> Finding | None:
-    """All have the same constant rate: each has its own limit, or they share one evenly."""
+    """Find hosts that all have the same constant rate: each has its own limit, or they share one
+    evenly."""
     means = evidence.means(IOPS)
     if (
         not evidence.fio
@@ -344,20 +347,20 @@ RULES: tuple[Rule, ...] = (
 
 
 def _complete_values(values: Sequence[float | None]) -> list[float]:
-    """Return all values, or nothing if one is missing."""
+    """All values, or an empty list if one is missing."""
     measured = [value for value in values if value is not None]
     return measured if len(measured) == len(values) else []
 
 
 def _cv(values: Sequence[float]) -> float:
-    """Coefficient of variation: how much they vary, as a share of their mean."""
+    """The coefficient of variation: the standard deviation as a share of the mean."""
     mean = fmean(values) if values else 0.0
     return pstdev(values) / mean if mean > 0 else 0.0
 
 
 def _slow_hosts(evidence: FleetEvidence) -> list[str]:
-    """Hosts that do clearly less than the median host in each of the seconds. Only with a common
-    job: other loads need not be alike."""
+    """Hosts that do clearly less than the median host in each second. Only with a job on all hosts,
+    because other loads need not be alike."""
     means = evidence.means(IOPS)
     if not evidence.fio or len(means) < 3:
         return []
@@ -376,7 +379,7 @@ def _median_without(evidence: FleetEvidence, figure: str, excluded: Sequence[str
 
 
 def _opposite_pairs(evidence: FleetEvidence) -> list[tuple[float, str, str]]:
-    """Slow hosts of which one gains what the other loses, with their correlation."""
+    """Pairs of slow hosts of which one gains what the other loses, with their correlation."""
     slow = sorted(evidence.cached(_slow_hosts), key=lambda name: evidence.means(IOPS)[name])[
         :MAX_PAIRED
     ]
@@ -416,7 +419,7 @@ def _rate_text(figure: str, value: float) -> str:
 
 
 def _first(name: str, names: Sequence[str]) -> list[str]:
-    """The names, ``name`` first, because the finding's figures are its own."""
+    """The names, beginning with ``name``, because the finding's figures are those of that host."""
     return [name, *(other for other in names if other != name)]
 
 
@@ -429,15 +432,15 @@ def _possessive(names: Sequence[str]) -> str:
 
 
 EVERY_SECONDS, MANY_HOSTS, SELDOM_SECONDS = 2, 100, 10
-"""Seconds between two searches for findings; the second value with more than ``MANY_HOSTS``."""
+"""Seconds between two searches for findings; ``SELDOM_SECONDS`` with more than ``MANY_HOSTS``."""
 OF_ONE_HOST = ("straggler", "slow device", "own limit", "one path")
 MAX_NAMED_IN_ANSWER = 3
 ABSENT = "absent"
-"""The rule of an answer on hosts without figures."""
+"""The rule of an answer about hosts without figures."""
 
 
 def is_due(state: FleetState, second: MergedInterval) -> bool:
-    """Whether findings are looked for in this second."""
+    """Whether to look for findings in this second."""
     every = SELDOM_SECONDS if len(state.hosts) > MANY_HOSTS else EVERY_SECONDS
     return second.number % every == 0 and bool(second.counted)
 
@@ -445,8 +448,8 @@ def is_due(state: FleetState, second: MergedInterval) -> bool:
 def fleet_answer(
     state: FleetState, evidence: FleetEvidence, findings: Sequence[Finding]
 ) -> Answer | None:
-    """The answer on the newest second: missing hosts, differences between hosts, answers of single
-    hosts, else what was measured; ``None`` before the first second."""
+    """The answer for the newest second: about missing hosts, differences between hosts, or the
+    answer of a single host, else what was measured; ``None`` before the first second."""
     if state.second is None:
         return None
     return _absent(state) or _finding(findings) or _host(state) or _quiet(state, evidence)
@@ -467,8 +470,8 @@ def _absent(state: FleetState) -> Answer | None:
 
 
 def absent_hosts(state: FleetState) -> list[HostState]:
-    """Hosts that should be measured but send nothing now. In the first seconds of a start a host
-    without figures is not late yet: hosts do not begin together."""
+    """Hosts that should be measured but send nothing now. In the first seconds after the start, a
+    host without figures is not late yet, because hosts do not begin at the same time."""
     first, is_start = state.run_start or 0, state.number - (state.run_start or 0) < ENOUGH_SECONDS
     return [
         host for host in state.hosts.values()
@@ -493,19 +496,20 @@ def _finding(findings: Sequence[Finding]) -> Answer | None:
 
 
 def _host(state: FleetState) -> Answer | None:
-    """The answer of a single host that needs attention most."""
+    """The answer of the single host that needs attention most."""
     bad = {host.name: host.answer for host in state.hosts.values()
            if host.answer is not None and host.answer.state != GOOD}  # fmt: skip
     return worst_of_hosts(bad)[1] if bad else None
 
 
 _PERIOD = re.compile(r" \(\d+:[\d:]+-\d+:[\d:]+\)(?=:)")
-"""The seconds of a finding (``job_finding``), by the host's own clock: here others are shown."""
+"""The period in a finding's text (``job_finding``). It is removed, because it is by the host's own
+clock."""
 
 
 def worst_of_hosts(bad: Mapping[str, Answer]) -> tuple[str, Answer]:
-    """The host whose own answer needs attention most, and that answer with the names of the
-    others."""
+    """The host whose own answer needs attention most, and that answer, with the names of other
+    hosts that have it."""
     first, *others = sorted(bad, key=lambda name: (RANKS[bad[name].state], natural_key(name)))
     answer = bad[first]
     named = ", ".join(map(printable, others[:MAX_NAMED_IN_ANSWER]))
@@ -537,7 +541,7 @@ def _quiet(state: FleetState, evidence: FleetEvidence) -> Answer:
 
 
 class FleetAnswers:
-    """Follows a fleet without a screen; ``second`` returns the answer if it has changed."""
+    """Follows a fleet without a screen. ``second`` returns the answer if it has changed."""
 
     def __init__(self, merger: Merger, hosts: Sequence[str], watching: bool) -> None:
         self._figures = collect_figures(merger)
@@ -546,7 +550,7 @@ class FleetAnswers:
         self.last: Answer | None = None
 
     def note_row(self, name: str, row: dict[str, Any]) -> None:
-        """A host has sent this line."""
+        """Process a line that a host has sent."""
         self._state.apply(HostRow(name, row))
 
     def second(self, second: MergedInterval) -> Answer | None:

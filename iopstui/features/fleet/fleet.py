@@ -1,8 +1,8 @@
 """Run many hosts at once: launch, check, start together, watch and stop them.
 
-All or nothing: no host starts unless all are armed. From then on each gets a heartbeat every two
-seconds; a host that no longer gets it stops by itself. Runs in one thread and never blocks on a
-single host."""
+No host starts unless all are armed. From then on each host gets a heartbeat at least every two
+seconds, and stops by itself if that stays away. Runs in one thread and never blocks on a single
+host."""
 
 from __future__ import annotations
 
@@ -42,28 +42,29 @@ TICK_S = 0.1
 CHECK_EVERY_S = 0.25
 HEARTBEAT_EVERY_S = 1.0
 HEARTBEATS_PER_CLOCK_CHECK = 10
-"""Heartbeats from one comparison of clocks to the next; it takes longer with more hosts."""
+"""The number of heartbeats from one comparison of clocks to the next."""
 MANY_HOSTS, PAUSE_S = 16, 0.1
-"""From this number of hosts on, the thread sleeps this long between two reads of their lines."""
+"""With at least this number of hosts, the thread pauses for this long between two reads of their
+lines."""
 VERY_MANY_HOSTS, LONG_PAUSE_S = 256, 0.2
-"""From this number of hosts on, waking up for each line costs too much: lines are read in batches,
-except while clocks are compared."""
-# shown as late, and given up
+"""With at least this number of hosts, waking up for each line costs too much: lines are read in
+batches, except while clocks are compared."""
+# after how long without a line a host is shown as late, and given up as lost
 LATE_AFTER_S, LOST_AFTER_S = 2.5, 12.0
 CONNECT_TIMEOUT_S = 60.0
 LAUNCH_NOTICE_S = 5.0
-"""A launcher that has printed nothing for this long is shown as waiting: it may be queued
-(srun)."""
+"""If a launcher has printed nothing for this long, iopstui says that it is waiting, because it may
+be queued (srun)."""
 START_TIMEOUT_S = 10.0
 CLOCK_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 10.0
-# seconds are closed at most this long after their end, so that a late host is seen in 3 s
+# a second is closed at most this long after its end, so that a late host is noticed within 3 s
 CLOSE_AFTER_S = 1.5
 MIN_START_DELAY_S = 0.3
-# different messages of one host; later ones are not shown
+# the limit for different messages of one host; further ones are not shown
 MAX_MESSAGES_PER_HOST = 20
 MAX_LATE_NAMED = 5
-"""Up to this number of late hosts have a line each, more share one."""
+"""Up to this number of late hosts get a line each; more share a line."""
 SMALLER_SIZE_ADVICE = "Give a smaller --size, or another TARGET."
 SEPARATE_FILES_ADVICE = (
     "They have the same size and free space, so they may be one file system. If they are "
@@ -74,9 +75,9 @@ SEPARATE_FILES_ADVICE = (
 @dataclass(frozen=True, slots=True)
 class FleetOptions:
     """Options of a fleet. ``min_hosts``: minimum number of armed hosts; ``stop_on_loss``: stop all
-    hosts when one is lost; ``assume_separate_filesystems``: treat file systems as different
-    unless known to be the same; ``connect_timeout_s``: time limit for reaching a host;
-    ``split_target``: each host has a part of the target for itself."""
+    hosts when one is lost; ``assume_separate_filesystems``: treat file systems as different unless
+    known to be the same; ``connect_timeout_s``: time limit for reaching a host; ``split_target``:
+    each host uses its own part of the target."""
 
     min_hosts: int
     stop_on_loss: bool = False
@@ -90,7 +91,7 @@ class FleetOptions:
 class FleetCallbacks:
     """Callbacks of a fleet run: ``report`` receives messages, ``on_interval`` each interval,
     ``on_row`` each row of a host. ``stop_reason`` is called every second; a non-empty reason ends
-    the run. ``is_completed``: whether the job counts as done then."""
+    the run. ``is_completed`` returns whether the job then counts as done."""
 
     report: Callable[[str], None]
     on_interval: Callable[[MergedInterval], None]
@@ -101,9 +102,9 @@ class FleetCallbacks:
 
 class Fleet:
     """Runs one job on many hosts. ``run`` raises IopstuiError if nothing was started.
-    ``stop_reason``: "" until all hosts are stopped.
-    ``on_tick`` is called in its thread every 0.1 s, or every 0.2 s with ``VERY_MANY_HOSTS`` hosts.
-    ``has_changes``: some host's state may have changed since this was set to False."""
+    ``stop_reason`` is "" until all hosts are told to stop. ``on_tick`` is called in its thread
+    every 0.1 s, or every 0.2 s with ``VERY_MANY_HOSTS`` hosts. ``has_changes`` is True if a host's
+    state may have changed since this was set to False."""
 
     def __init__(
         self,
@@ -139,18 +140,18 @@ class Fleet:
     # -- callable from a signal handler or another thread
 
     def interrupt(self) -> None:
-        """Have all hosts stop; their last figures still come."""
+        """Make all hosts stop; their last figures still arrive."""
         self._interrupted = True
 
     def kill(self) -> None:
-        """Give up at once; the hosts stop by themselves when their links are gone."""
+        """Give up at once. The hosts stop by themselves when their links close."""
         self._killed = True
 
     def send_order(self, name: str, order: Object) -> None:
-        """Give this host an order, soon."""
+        """Send this order to the host soon."""
         self._orders.append((name, order))
 
-    # -- the whole
+    # -- the course of a run
 
     def run(self) -> None:
         """Run until all hosts have ended or been given up."""
@@ -171,7 +172,7 @@ class Fleet:
             self._has_started = True
             self._run_until(self._all_ended)
             for member in self.members.values():
-                # the last turn may have ended members, which were not checked since
+                # check members that ended in the last loop
                 self._check_member(member)
             for second in self._merger.finish():
                 self._callbacks.on_interval(second)
@@ -195,14 +196,14 @@ class Fleet:
                 self._member_by_fd[fd] = member
 
     def _all_planned(self) -> bool:
-        """Whether every host is ready, has said which files it needs, or takes no part."""
+        """Whether every host is ready, has reported which files it needs, or does not take part."""
         return all(
             member.state in (ARMED, OVER) or member.needs is not None
             for member in self.members.values()
         )
 
     def _lay_out_files(self) -> None:
-        """Let the hosts lay out their files. Raises, before any file is made, if they may not."""
+        """Let the hosts lay out their files. Raises before any file is made if they must not."""
         self._check_host_count()
         self._refuse(overcommit_messages(self._space_needs()), SMALLER_SIZE_ADVICE)
         marks = marks_to_find(self._space_needs())
@@ -215,8 +216,8 @@ class Fleet:
         return {member.name: member.needs or [] for member in self._active_hosts()}
 
     def _find_shared_file_systems(self, marks: Mapping[str, Sequence[str]]) -> None:
-        """Have hosts look for each other's scratch directories. Raises if two file systems are (or
-        may be) the same one and it has no room for all."""
+        """Have hosts look for each other's scratch directories. Raises if two file systems are, or
+        may be, the same one, and the files of all hosts do not fit into it."""
         members = [self.members[name] for name in marks]
         for member in members:
             member.search_marks(marks[member.name])
@@ -241,7 +242,7 @@ class Fleet:
             raise Refused(f"{reasons[0]}; no host was started.", hint)
 
     def _check_host_count(self) -> None:
-        """Raises if too few hosts are left."""
+        """Raise UsageError if too few hosts are left."""
         if self.stop_reason:
             raise Interrupted("Nothing was started.")
         ended = [member for member in self.members.values() if member.state == OVER]
@@ -249,7 +250,7 @@ class Fleet:
             raise self._too_few_hosts_error(ended)
 
     def _all_ready(self) -> bool:
-        """Whether every host is armed and its clock compared, or takes no part."""
+        """Whether every host is armed and its clock is compared, or it does not take part."""
         waiting = (GREETED, LAUNCHED) if not self._options.watching else (LAUNCHED,)
         return all(
             member.state not in waiting and (member.state == OVER or member.is_compared)
@@ -257,7 +258,7 @@ class Fleet:
         )
 
     def _check_start(self) -> None:
-        """Raises if the hosts may not be started."""
+        """Raise if the hosts may not be started."""
         if self.stop_reason:
             raise Interrupted("Nothing was started.")
         disks = {
@@ -292,7 +293,7 @@ class Fleet:
         )  # fmt: skip
 
     def _start(self) -> None:
-        """Have all armed hosts start at the same instant, soon."""
+        """Order all armed hosts to start at the same instant, soon."""
         armed_members = [member for member in self.members.values() if member.state == ARMED]
         now_ns = time.monotonic_ns()
         error_ns = max((member.offset.error_at(now_ns) for member in armed_members), default=0)
@@ -305,11 +306,11 @@ class Fleet:
     def _all_ended(self) -> bool:
         return all(member.state == OVER for member in self.members.values())
 
-    # -- one turn
+    # -- one pass of the loop
 
     def _run_until(self, condition: Callable[[], bool]) -> None:
-        """Serve the hosts until ``condition`` holds, or until a requested stop is over: the hosts
-        have stopped, or are given up after ``END_TIMEOUT_S``."""
+        """Serve the hosts until ``condition`` holds. After a request to stop, serve them until they
+        have stopped, or give them up after ``END_TIMEOUT_S``."""
         give_up: float | None = None
         while not condition():
             if self._interrupted and not self.stop_reason:
@@ -334,12 +335,13 @@ class Fleet:
         now = time.monotonic()
         if now < self._next_tick_s:
             return
-        # not with every line that comes
+        # not for every line that arrives
         self._next_tick_s = now + TICK_S
         self.on_tick()
         while self._orders:
             name, order = self._orders.popleft()
-            # before its greeting a host reads the package: nothing else may be sent in between
+            # before its greeting, a host reads the package on the same stream: send nothing in
+            # between
             if name in self.members and self.members[name].state not in (LAUNCHED, OVER):
                 self.members[name].send_order(order)
         if now >= self._next_heartbeat_s:
@@ -374,7 +376,7 @@ class Fleet:
         )
 
     def _send_heartbeats(self, now: float) -> None:
-        """Send a heartbeat to every host; ask for its clock where needed."""
+        """Send a heartbeat to every host, and ask for the time of its clock if needed."""
         self._next_heartbeat_s = now + HEARTBEAT_EVERY_S
         asks = not self._has_started or self._heartbeats % HEARTBEATS_PER_CLOCK_CHECK == 0
         self._heartbeats += 1
@@ -385,12 +387,13 @@ class Fleet:
             if asks:
                 member.ask_time()
             elif index % 2 == self._heartbeats % 2 or member.last_row_ns < lately_ns:
-                # every other second is enough: a host stops after 5 s without one
+                # every other second is enough for a host that sends rows: it stops only after 5 s
+                # without one
                 member.send_heartbeat()
 
     def _read_all(self) -> None:
-        """Read what all hosts send within a tenth of a second, then add it: a thousand lines cost
-        less if each step is done for all of them at once."""
+        """Read what all hosts send within a tenth of a second, then add it up: a thousand lines
+        take less time if each step is done for all of them together."""
         ready = self._poller.poll(TICK_S)
         now_s = time.time()
         rows: list[tuple[str, Object]] = []
@@ -438,7 +441,7 @@ class Fleet:
         self._warn_once(member, f"skipping rows of it such as this one: {error}")
 
     def _check_member(self, member: Member) -> None:
-        """Report hosts that are late, lost, failed or without a probe, once each."""
+        """Report, once each, hosts that are late, lost, failed or without a probe."""
         if member.probe_problem:
             self._warn_once(member, f"no device percentiles: {member.probe_problem}")
         if member.state != OVER and member.state != LAUNCHED:
@@ -456,11 +459,12 @@ class Fleet:
                 "longer: --connect-timeout 1h",
             )
         if member.comparing_s > CLOCK_TIMEOUT_S:
-            # a host that answers without a time would keep us waiting forever
+            # otherwise a host that answers without its time would keep the others waiting forever
             member.stop()
             member.give_up(f"its clock could not be compared within {CLOCK_TIMEOUT_S:g} s")
         if member.state == ARMED and (member.since_start_signal_s or 0.0) > START_TIMEOUT_S:
-            # a host that answers is never late, so it would keep us waiting forever
+            # a host that answers is never late, so without this it would keep the others waiting
+            # forever
             member.stop()
             member.give_up(f"it did not start within {START_TIMEOUT_S:g} s of the start signal")
         if member.state == OVER and member.error:
@@ -474,7 +478,8 @@ class Fleet:
                 self.stop(f"{member.name} is lost")
 
     def _report_late_hosts(self, now: float) -> None:
-        """Name hosts that are late; many at once in one line, and then not again at once."""
+        """Report the names of late hosts; many of them in one line, which is not repeated at
+        once."""
         if not self._late_hosts or now < self._next_late_report_s:
             return
         late, self._late_hosts = self._late_hosts, []
@@ -487,7 +492,7 @@ class Fleet:
                          f"{', '.join(late[:MAX_LATE_NAMED])} ...")  # fmt: skip
 
     def _report_waiting_launchers(self) -> None:
-        """Report once which launchers run and have written nothing so far."""
+        """Report once which launchers run but have written nothing so far."""
         if self._wait_reported or self._has_started or self.stop_reason:
             return
         quiet = [member for member in self.members.values()
@@ -514,15 +519,15 @@ class Fleet:
             self._callbacks.report(f"{member.name}: {message}")
 
     def stop(self, reason: str, completed: bool = False) -> None:
-        """Stop all hosts, in order; ``reason`` is reported. ``completed``: their job counts as
-        done, not as interrupted."""
+        """Stop all hosts in an orderly way, and report the ``reason``. ``completed``: their job
+        counts as done, not as interrupted."""
         self.stop_reason = reason
         self._callbacks.report(f"all hosts are stopped: {reason}")
         for member in self._active_hosts():
             member.stop(completed)
 
     def _close(self) -> None:
-        """Close all links; agents stop by themselves when their link closes."""
+        """Close all links; an agent stops by itself when its link closes."""
         for member in self._active_hosts():
             member.stop()
             member.link.flush()
@@ -542,7 +547,7 @@ class Fleet:
 
 
 def start_spread_ms(members: Mapping[str, Member]) -> tuple[float, float] | None:
-    """Time between the first and the last start of fio (ms), and its error (ms); ``None``: no
+    """The time between the first and the last start of fio (ms), and its error (ms); ``None`` if no
     host has started."""
     executions = [
         (member.executed_ns, member.error_ns)

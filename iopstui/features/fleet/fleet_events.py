@@ -21,14 +21,14 @@ from iopstui.model.experiment.plan import Plan
 
 Object = dict[str, Any]
 FLEET, FLEET_OVER = "fleet", "fleet_over"
-"""The lines of a recording that begin and end a run."""
+"""The events with which a run begins and ends in a recording."""
 
 
 class HostFigures(NamedTuple):
     """A host's figures in one second, as the merger counts it: I/Os and bytes per second,
     ``wait_ns`` the p99 of fio's I/Os (``await_ns`` if there is no fio), ``await_ns`` the mean time
-    of the device's requests, ``util`` in percent. ``complete`` is False if it is left out of the
-    totals. A figure that was not measured is ``None``."""
+    of the device's requests, ``util`` in percent. ``complete`` is False if the second is left out
+    of the totals. A figure that was not measured is ``None``."""
 
     name: str
     number: int
@@ -56,7 +56,7 @@ class HostRow:
 
 @dataclass(frozen=True, slots=True)
 class HostStateChanged:
-    """A host's new state (fleet_state.py has them); ``error`` is the reason if it ended early."""
+    """A host's new state (fleet_state.py lists them); ``error`` is the reason if it ended early."""
 
     name: str
     state: str
@@ -74,8 +74,8 @@ class FleetMessage:
 @dataclass(frozen=True, slots=True)
 class FleetRunStarted:
     """Run ``number`` of these ``hosts`` begins at ``wall_s`` since 1970. ``watching``: without a
-    job. ``between_runs``: no run, the hosts are watched until the next one. ``point``: which point
-    of a sweep it is."""
+    job. ``between_runs``: this is no run; the hosts are watched until the next one. ``point`` is
+    the point of a sweep, if it is one."""
 
     number: int
     hosts: tuple[str, ...]
@@ -89,9 +89,9 @@ class FleetRunStarted:
 @dataclass(frozen=True, slots=True)
 class FleetRunFinished:
     """The run is over. ``state`` is the hosts' new state (fleet_state.py), ``code`` the exit code.
-    The screen shows ``messages``, and prints ``exit_lines`` at its end. ``sums`` are those of all
-    hosts. ``between_runs``: the hosts were only watched between two runs; ``messages`` then says
-    why that ended."""
+    The screen shows ``messages``, and prints ``exit_lines`` at its end. ``sums`` are the sums over
+    all hosts. ``between_runs``: the hosts were only watched between two runs; ``messages`` then
+    says why that ended."""
 
     state: str
     code: int = 0
@@ -103,7 +103,7 @@ class FleetRunFinished:
 
 @dataclass(frozen=True, slots=True)
 class ReplayRestarted:
-    """The replay jumped in the recording: discard all earlier events."""
+    """The replay has jumped to another position: discard all earlier events."""
 
 
 FleetEvent = (
@@ -114,10 +114,10 @@ FleetEvent = (
 
 
 def host_figures(name: str, interval: HostInterval, complete: bool) -> HostFigures:
-    """A host's second, from the merger's data."""
+    """A host's figures in a second, from the merger's data."""
     data = interval.data
     if isinstance(data, EncodedFrame) and data.fio:
-        # nearly always
+        # the usual case
         iops_m, bw_m, p99_ns, requests, wait = data.second_figures
         return HostFigures(
             name, interval.number, complete, iops_m / MILLI, bw_m / MILLI,
@@ -129,7 +129,7 @@ def host_figures(name: str, interval: HostInterval, complete: bool) -> HostFigur
     else:
         sums = interval.sums
         kernel, total, slowest = sums.kernel, sums.fio.get("total"), sums.slowest
-    # thousandths of ms
+    # waits are in thousandths of a millisecond
     await_ns = kernel.waits * 1000 / kernel.requests if kernel.requests else None
     if total is not None:
         p99 = float(slowest[0]) if slowest else None
@@ -144,11 +144,11 @@ def host_figures(name: str, interval: HostInterval, complete: bool) -> HostFigur
 
 
 def collect_figures(merger: Merger) -> list[HostFigures]:
-    """A list to which the merger adds the figures of each host and second that it counts."""
+    """A list to which the merger adds the figures of each host in each second that it counts."""
     seconds: list[HostFigures] = []
 
     def add_interval(name: str, interval: HostInterval, is_counted: bool) -> None:
-        # who isn't counted has no figures
+        # a host that is not counted has no figures
         if is_counted:
             seconds.append(host_figures(name, interval, is_counted))
 
@@ -156,13 +156,15 @@ def collect_figures(merger: Merger) -> list[HostFigures]:
     return seconds
 
 
-# The runs shown on a fleet's screen: of connected hosts (session.py) or of a recording (replay.py).
+# The runs that a fleet's screen shows: of connected hosts (session.py), or of a recording
+# (replay.py).
 
 
 class FleetRuns:
-    """The runs of a fleet. Orders do nothing here; a subclass that can run jobs overrides them.
-    ``hosts`` are all names, in the order in which a sweep takes them, ``settings`` the tunables of
-    their disks, ``frames`` their newest frames. Only frames of hosts in detail mode are emitted."""
+    """The runs of a fleet. The methods that give orders do nothing here; a subclass that can run
+    jobs overrides them. ``hosts`` are all names, in the order in which a sweep takes them,
+    ``settings`` the tunables of their disks, ``frames`` their newest frames. Only frames of hosts
+    in detail mode are emitted."""
 
     live = False
 
@@ -173,48 +175,50 @@ class FleetRuns:
         self._detailed_hosts: set[str] = set()
 
     def start(self, sink: Callable[[FleetEvent], None]) -> None:
-        """Start to emit events, in the thread of the runs."""
+        """Begin to emit events, in the thread of the runs."""
         raise NotImplementedError
 
     @property
     def running(self) -> bool:
-        """True from the beginning of a run until it has ended completely."""
+        """Whether a run has begun and not yet ended completely."""
         return False
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
-        """Stop the current run, then run ``job`` ("": watch) with these options changed."""
+        """Stop the current run, then run ``job`` ("": watch the disks) with these options
+        changed."""
 
     def sweep(self, plan: Plan) -> None:
-        """Run the points of ``plan`` one after another, each on as many of the first hosts as it
+        """Run the points of ``plan`` one after another, each on the number of hosts that it
         needs."""
 
     def stop(self) -> None:
-        """Have all hosts stop; their last figures still come. It ends a sweep, too."""
+        """Make all hosts stop; their last figures still arrive. This also ends a sweep."""
 
     def kill(self) -> None:
         """Stop waiting for the hosts; they stop by themselves."""
 
     def mark(self, text: str) -> None:
-        """Keep a mark in the recording."""
+        """Record a mark."""
 
     def detail(self, name: str, enabled: bool) -> None:
-        """Have this host send all of its figures, or again only those for the totals."""
+        """Make this host send all of its figures, or again only those for the totals."""
         (self._detailed_hosts.add if enabled else self._detailed_hosts.discard)(name)
 
     def is_shown(self, name: str, row: Object) -> bool:
-        """Whether a host's row is emitted. Frames are kept, and emitted only in detail mode: for
-        other hosts the merger's figures of each second are enough."""
+        """Whether a host's row is emitted. Frames are kept, but emitted only in detail mode,
+        because otherwise the merger's figures of each second are enough."""
         if row["event"] != "frame":
             return True
         self.frames[name] = row
         return name in self._detailed_hosts
 
     def request_settings(self) -> bool:
-        """Ask all hosts for their disks' tunables; False if none is connected."""
+        """Ask all hosts for their disks' tunables. Returns False if no host is connected."""
         return False
 
     def change_tunable(self, change: HostTunableChange) -> None:
-        """Have these hosts change a tunable; a ``HostTunableResult`` has each host's result."""
+        """Make these hosts change a tunable; a ``HostTunableResult`` has the result of each
+        host."""
 
     def close(self) -> None:
         """Stop the current run and wait until it has ended completely."""

@@ -1,7 +1,8 @@
-"""The state of each host for a screen: its last minutes, progress and deviation.
+"""The state of each host for a screen: its last minutes, its progress and its deviation.
 
-Fed with the events of a fleet or of its recording (fleet_events.py); no drawing, no clock. A host's
-figures of a second are those the merger counts, so they come from the same frames as the totals."""
+It gets the events of a fleet or of its recording (fleet_events.py), and uses neither drawing nor a
+clock. A host's figures of a second are those that the merger counts, so they come from the same
+frames as the totals."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ from iopstui.model.sizes import MIB
 from iopstui.text import printable
 
 HISTORY_SECONDS = 300
-"""Seconds of each host."""
+"""How many seconds of each host are kept."""
 IOPS, BW, WAIT, AWAIT, UTIL = "iops", "bw", "wait", "await", "util"
 FIGURES = (IOPS, BW, WAIT, AWAIT, UTIL)
 CONNECTING, READY, RUNNING, LATE, LOST, FAILED, DONE = (
@@ -43,7 +44,7 @@ CONNECTING, READY, RUNNING, LATE, LOST, FAILED, DONE = (
 LEFT_OUT, STOPPED, WATCHED, IDLE = "left out", "stopped", "watched", "idle"
 MISSING, INCOMPLETE = "missing", "partly"
 ABSENT_STATES = (LOST, FAILED, MISSING, LEFT_OUT, LATE)
-"""Of these nothing comes now."""
+"""In these states, a host sends nothing now."""
 ACTIVE_STATES = (CONNECTING, READY, RUNNING, WATCHED, LATE, MISSING, INCOMPLETE)
 MEASURED_STATES = (RUNNING, WATCHED, LATE, MISSING, INCOMPLETE)
 NO_END_REASON = "it gave no reason"
@@ -55,8 +56,8 @@ NOTE_EVENTS = ("found", "notice", "mark", "tunable_changed", "progress")
 
 class SecondSeries:
     """Some figures of the last ``HISTORY_SECONDS`` seconds, by second number; NaN if missing. The
-    figures of one second are adjacent in memory: with a thousand hosts, five separate places for
-    each took longer than everything else."""
+    figures of one second are adjacent in memory, because with a thousand hosts, separate lists for
+    five figures took longer than everything else."""
 
     __slots__ = ("last", "values", "width")
 
@@ -81,7 +82,7 @@ class SecondSeries:
 
 
 def nan_or(value: float | None) -> float:
-    """NaN where there is none."""
+    """The value, or NaN if there is none."""
     return math.nan if value is None else value
 
 
@@ -96,15 +97,15 @@ class FigureHistory:
 
     @property
     def last(self) -> int:
-        """The newest second's number; -1: none."""
+        """The newest second's number; -1 if there is none."""
         return self._series.last
 
     def add(self, second: int, value: float | None) -> None:
-        """Add a figure's own value, like ``SecondSeries.add``."""
+        """Add a value of a figure that has a series of its own; like ``SecondSeries.add``."""
         self._series.add(second, (value,))
 
     def at(self, second: int) -> float | None:
-        """``None``: not measured, or too long ago."""
+        """The value in this second; ``None`` if it was not measured or is too long ago."""
         series = self._series
         if not series.last - HISTORY_SECONDS < second <= series.last:
             return None
@@ -137,7 +138,7 @@ class HostState:
     """One host. ``history`` has its figures (``series``) by name (FIGURES): I/Os and bytes per
     second, ``wait`` the p99 in ns (without a job the same as ``await``), ``await`` the mean time of
     the device's requests in ns, ``util`` in percent. ``oddness`` grows with the distance from the
-    other hosts. ``session``, ``step`` and ``end_row`` are its newest rows of these kinds."""
+    other hosts. ``session``, ``step`` and ``end_row`` are the newest lines of these kinds."""
 
     name: str
     state: str = CONNECTING
@@ -150,11 +151,11 @@ class HostState:
     end_row: Object | None = None
     notes: deque[Object] = field(default_factory=lambda: deque(maxlen=MAX_NOTES))
     answer: Answer | None = None
-    """What it says of its own disks."""
+    """The host's own answer, about its disks."""
     executed_ms: float | None = None
     error_ms: float = 0.0
     sort_key: tuple[object, ...] = ()
-    """By which names are sorted."""
+    """The key by which names are sorted."""
 
     def __post_init__(self) -> None:
         self.sort_key = natural_key(self.name)
@@ -163,13 +164,13 @@ class HostState:
         }
 
     def value(self, figure: str, second: int) -> float | None:
-        """Return the value in this second."""
+        """The value in this second."""
         return self.history[figure].at(second)
 
 
 class FleetState:
     """``apply`` takes events in order. ``second`` is the newest second with any I/O, ``run_start``
-    the number of the current run's first second, ``first`` that of the first second of all.
+    the number of the current run's first second, ``first`` the number of the very first second.
     ``between_runs``: the hosts are watched between two runs; a lost or failed host then keeps its
     state and reason, and ``watch_end_reason`` is why watching ended. ``has_second``: a second of
     the current run or watch has come."""
@@ -183,7 +184,7 @@ class FleetState:
         self.run_start: int | None = None
         self.first: int | None = None
         self.medians = {name: FigureHistory() for name in (IOPS, WAIT, UTIL)}
-        # by the seconds that are not over
+        # by the number of each second that is still open
         self._open_seconds: dict[int, list[HostFigures]] = {}
         self.sums = {name: FigureHistory() for name in (IOPS, BW)}
         self.running = self.watching = self.between_runs = False
@@ -196,8 +197,8 @@ class FleetState:
         return -1 if self.second is None else self.second.number
 
     def spread(self) -> tuple[float, float, int] | None:
-        """Return the time between the first and the last start of fio (ms, by one clock), its error
-        (ms), and the number of hosts; ``None``: fewer than two have begun."""
+        """The time between the first and the last start of fio (ms, by one clock), its error (ms),
+        and the number of hosts; ``None`` if fewer than two have begun."""
         started = [host for host in self.hosts.values() if host.executed_ms is not None]
         if len(started) < 2:
             return None
@@ -205,7 +206,7 @@ class FleetState:
         return *start_spread(starts), len(started)
 
     def hosts_with_findings(self) -> list[str]:
-        """Names of the hosts that have reported a finding in their session, in order."""
+        """The names of the hosts that have reported a finding in their session, in order."""
         names = [name for name, host in self.hosts.items()
                  if any(note["event"] == "found" for note in host.notes)]  # fmt: skip
         return sorted(names, key=natural_key)
@@ -217,7 +218,7 @@ class FleetState:
         return counts
 
     def host(self, name: str) -> HostState:
-        """A host by its name; created if it is new."""
+        """The host with this name; created if it is new."""
         host = self.hosts.get(name)
         if host is None:
             host = self.hosts[name] = HostState(name)
@@ -248,14 +249,14 @@ class FleetState:
                     if host.state == MISSING and not event.between_runs:
                         host.state, host.error = LOST, host.error or NO_END_REASON
                     elif host.state in ACTIVE_STATES:
-                        # a host that has failed has reported that itself
+                        # not FAILED, because a failed host has reported that itself
                         host.state = STOPPED if event.state == FAILED else event.state
 
     def _run_started(self, event: FleetRunStarted) -> None:
         self.running, self.watching, self.between_runs = True, event.watching, event.between_runs
         self.watch_end_reason, self.has_second = "", False
         if event.between_runs:
-            # keep the rows and sparklines of the run before
+            # keep the lines and sparklines of the previous run
             return
         self.run_start = None
         for host in self.hosts.values():
@@ -270,14 +271,14 @@ class FleetState:
             host.state not in MEASURED_STATES or event.state not in (LATE, LOST)
         ):
             return
-        # the list of missing hosts is newer than the link's state
+        # the list of missing hosts is newer than the state of the link
         if event.state != RUNNING or host.state not in (MISSING, INCOMPLETE):
             host.state, host.error = event.state, event.error
 
     def _host_figures(self, all_host_figures: Iterable[HostFigures]) -> None:
         hosts, between = self.hosts, self.between_runs
         for event in all_host_figures:
-            # the values come last, in the order of FIGURES
+            # the figures are the last values, in the order of FIGURES
             name, number, complete, *values = event
             if not complete:
                 continue
@@ -294,7 +295,7 @@ class FleetState:
     def _host_row(self, host: HostState, row: Object) -> None:
         kind = row["event"]
         if kind == "session":
-            # earlier notes have the clock of another session
+            # earlier notes belong to another session, with another clock
             host.notes.clear()
             host.answer = None
         elif kind == "answer":
@@ -337,7 +338,7 @@ class FleetState:
         values: dict[str, float | None] = {IOPS: None, BW: None}
         if total is not None:
             values = {IOPS: total.iops, BW: total.bw}
-        elif sums.kernel.hosts:  # no host has a device: not measured is not 0
+        elif sums.kernel.hosts:  # without any device, nothing was measured, which is not 0
             rates = (sums.kernel.value(row) or 0.0 for row in (DiskRates.r_s, DiskRates.w_s))
             values = {IOPS: sum(rates), BW: (sums.kernel.mib_s or 0.0) * MIB}
         for name, value in values.items():
@@ -346,7 +347,7 @@ class FleetState:
 
     @property
     def _measured_state(self) -> str:
-        """The state of a host that sends its seconds."""
+        """The state of a host that sends figures."""
         return WATCHED if self.watching else RUNNING
 
     def _mark_missing_hosts(self, event: MergedInterval) -> None:
@@ -360,7 +361,7 @@ class FleetState:
             self.host(name)
 
     def _update_oddness(self, second: int) -> None:
-        """Update the median of all hosts, and each host's oddness."""
+        """Update the median over all hosts, and each host's oddness."""
         seconds = self._open_seconds.pop(second, [])
         for passed in [number for number in self._open_seconds if number < second]:
             del self._open_seconds[passed]
@@ -381,7 +382,7 @@ def _median(values: Iterable[float | None]) -> float | None:
 
 
 def log_ratio(value: float | None, middle: float | None) -> float:
-    """Distance from the median in doublings (or halvings); 0 if undefined."""
+    """The distance from the median, in doublings or halvings; 0 if undefined."""
     if not value or not middle or value < 0 or middle < 0:
         return 0.0
     return abs(math.log2(value / middle))
@@ -403,7 +404,7 @@ def natural_key(name: str) -> tuple[object, ...]:
 
 
 def name_range(names: Sequence[str]) -> str:
-    """A row of hosts in one word: "node001-067", or the first and the last name."""
+    """A range of hosts in one word: "node001-067", or the first and the last name."""
     first, last = names[0], names[-1]
     if len(names) == 1:
         return first
@@ -416,7 +417,7 @@ def name_range(names: Sequence[str]) -> str:
 
 
 def active_hosts_text(state: FleetState) -> str:
-    """ "97 of 100 hosts"; before the first second, the number that is ready."""
+    """How many hosts are active: "97 of 100 hosts"; before the first second, how many are ready."""
     second, total = state.second, len(state.hosts)
     if not state.running or (state.between_runs and not state.has_second):
         return counted(total, "host")

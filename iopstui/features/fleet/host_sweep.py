@@ -1,4 +1,5 @@
-"""Run a sweep of a fleet: its points one after another, with the events of any experiment."""
+"""Run a sweep of a fleet: its points one after another, with the same events as other
+experiments."""
 
 from __future__ import annotations
 
@@ -38,8 +39,8 @@ INTERNAL_ERROR = "an internal error of iopstui"
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """The outcome of a run: its exit code, its messages and printed text, the point if it
-    belongs to a sweep and counts, and whether to stop the sweep."""
+    """The outcome of a run: its exit code, its messages and printed text, its point if it belongs
+    to a sweep and counts, and whether to stop the sweep."""
 
     code: int
     messages: tuple[str, ...] = ()
@@ -49,14 +50,14 @@ class RunVerdict:
 
 
 def job_seconds(job: str, options: Mapping[str, str]) -> float | None:
-    """How long a job runs by its own options; ``None``: not by time. Raises UsageError for a job
-    that does not exist."""
+    """How long a job runs by its own options; ``None`` if it is not limited by time. Raises
+    UsageError for a job that does not exist."""
     return run_seconds(with_overrides(read_job(find_job(job)), options), writers=False)
 
 
 def host_point(hosts: int, planned: int, merger: Merger, met: bool | None = None) -> HostPoint:
-    """The figures of a finished run on ``hosts`` of the ``planned`` hosts; ``met``: whether its
-    expectations were."""
+    """The figures of a finished run on ``hosts`` of the ``planned`` hosts. ``met``: whether its
+    expectations were met."""
     sums = merger.run_sums()
     total, iops_by_host, seconds = sums.total or DirectionSum(), {}, 0.0
     for name, host in sorted(merger.hosts.items()):
@@ -90,7 +91,7 @@ class SweepEvents(PlanEvents):
         super().__init__(plan, emit, t)
         self._began: float | None = None
         self._lengths: list[float] = []
-        # a host's figures at the first point of a curve, by its other settings
+        # a host's IOPS at the first point of a curve, by the point's other settings
         self._first_shares: dict[tuple[tuple[str, str], ...], float] = {}
         self.start()
 
@@ -110,7 +111,7 @@ class SweepEvents(PlanEvents):
 
 
 class HostSweep:
-    """Runs the points of ``plan``, each by ``run_point``, as long as ``is_stopped`` is false.
+    """Runs the points of ``plan``, each with ``run_point``, until ``is_stopped`` returns True.
     ``codes`` are the exit codes of the points so far."""
 
     def __init__(
@@ -156,8 +157,8 @@ class HostSweep:
 
 
 def sweep_exit_code(codes: Sequence[int], screen: bool = False) -> int:
-    """The exit code of a sweep from those of its points: a point that could not run counts most. On
-    a ``screen``, stopping does not count as an interruption."""
+    """The exit code of a sweep, from those of its points; a point that could not run decides. On a
+    ``screen``, stopping does not count as an interruption."""
     known = (EXIT_OK, EXIT_JOB_FAILED, EXIT_VERDICT, EXIT_INTERRUPTED)
     other = next((code for code in codes if code not in known), None)
     if other is not None:

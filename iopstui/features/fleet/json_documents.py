@@ -1,4 +1,4 @@
-"""Schemas of the documents that only a fleet writes."""
+"""Schemas of the JSON documents that only a fleet writes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ PERCENTILE_SCHEMAS = {
     **dict.fromkeys(map(percentile_name, PERCENTILES), or_null(INTEGER)),
     "max": or_null(INTEGER),
 }
-"""In ns."""
+"""Latencies in ns."""
 BINS = {"bins": keyed(INTEGER)}
-"""Counts by latency in ns."""
+"""The number of I/Os by latency in ns."""
 
 
 def fleet_report_schema(strict: bool) -> Schema:
-    """The whole schema. Rates are per second, sizes in bytes, latencies in ns."""
+    """The schema of the report. Rates are per second, sizes in bytes, latencies in ns."""
     fio = or_null(_fio(strict))
     count = {"ios": INTEGER, "bytes": INTEGER, "fio_ios": or_null(INTEGER),
              "fio_bytes": or_null(INTEGER), "verdict": or_null(TEXT)}  # fmt: skip

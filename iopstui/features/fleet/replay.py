@@ -1,7 +1,8 @@
 """Replay a fleet's recording: pass its lines through a merger at any speed.
 
-Clocks are corrected as live, by the offsets known at the start (``executed``). After a jump the
-last minutes before the place are played at once, so that charts and maps have a past."""
+Clocks are corrected as in a live run, by the offsets known at the start (``executed``). After a
+jump, the minutes before the new position are played at once, so that charts and maps show what came
+before."""
 
 from __future__ import annotations
 
@@ -37,12 +38,12 @@ Rows = Callable[[], Iterator[tuple[str, Object]]]
 CLOSE_AFTER_S = 1.5
 STEP_S = 1.0
 MAX_POINTS = 10_000
-"""The runs of a sweep with more points are read as single runs."""
+"""If a sweep has more points, its runs are shown as single runs."""
 RECORDING_ENDS = "the recording ends here for this host"
 
 
 class _RecordedRow(NamedTuple):
-    """A line of a host, with its second in the recording."""
+    """A line of a host, with its second of the recording."""
 
     t: float
     name: str
@@ -50,8 +51,9 @@ class _RecordedRow(NamedTuple):
 
 
 class FleetReplay(Player[_RecordedRow, FleetEvent], FleetRuns):
-    """``rows`` returns all lines from the beginning, each time it is called. Raises UsageError if
-    they have no second of a host. Seconds are counted from the first frame."""
+    """Plays a recording. ``rows`` returns all lines from the beginning, each time it is called.
+    Raises UsageError if they have no second of any host. Seconds are counted from the first
+    frame."""
 
     lookback_s: float = HISTORY_SECONDS
     longest_pause_s = 5.0
@@ -69,11 +71,11 @@ class FleetReplay(Player[_RecordedRow, FleetEvent], FleetRuns):
         self._scan()
 
     def _rows(self) -> Iterator[tuple[str, Object]]:
-        """Each line once."""
+        """The lines without repeated ones."""
         return (row for index, row in enumerate(self._read_rows()) if index not in self._duplicates)
 
     def _scan(self) -> None:
-        """Find the begin and end of the recording, its hosts, and repeated lines."""
+        """Find the recording's beginning and end, its hosts, and repeated lines."""
         deduplicator = Deduplicator()
         names: dict[str, None] = {}
         walls: list[float] = []
@@ -88,7 +90,8 @@ class FleetReplay(Player[_RecordedRow, FleetEvent], FleetRuns):
             if kind == FLEET:
                 self.job = str(row.get("job") or self.job)
                 if "axis" in row or "axes" in row:
-                    self.lookback_s = math.inf  # a curve needs all of its points
+                    # play everything after a jump, because a curve needs all of its points
+                    self.lookback_s = math.inf
             wall_s = _wall_s(row, name, offsets)
             if kind in ("mark", FLEET) and wall_s is not None:
                 marked.append((name, wall_s, str(row.get("text") or row.get("job") or "")))
@@ -102,7 +105,7 @@ class FleetReplay(Player[_RecordedRow, FleetEvent], FleetRuns):
             )
         self.hosts = [*names]
         self._first_s, self._last_s = walls
-        # marks on all hosts; a host's own are in its rows
+        # only marks for all hosts; the marks of a single host are in its lines
         self.marks = [(wall_s - self._first_s, text) for name, wall_s, text in marked
                       if text and name not in names]  # fmt: skip
         duplicates = sum(deduplicator.repeat_counts.values())
@@ -119,10 +122,11 @@ class FleetReplay(Player[_RecordedRow, FleetEvent], FleetRuns):
         self.pause(True)
         self.seek_by(STEP_S)
 
-    # -- what is played
+    # -- the content
 
     def _items(self, goal: float | None) -> Iterator[_RecordedRow]:
-        """All lines but frames that are too old for charts at ``goal`` (``None``: all lines)."""
+        """All lines, except frames that are too old for the charts at ``goal`` (``None``: all
+        lines)."""
         self._emit_host_event(ReplayRestarted())
         merging = self._merging = _RunMerging(
             self._emit_host_event, self.hosts, self._has_jobs, self.job, self._first_s
@@ -141,13 +145,13 @@ class FleetReplay(Player[_RecordedRow, FleetEvent], FleetRuns):
         self._merging.take_row(item.name, item.row)
 
     def _emit_host_event(self, event: FleetEvent) -> None:
-        """Emit the event of a host; frames only if the host is shown."""
+        """Emit an event of a host; a frame only if the host is shown."""
         if not isinstance(event, HostRow) or self.is_shown(event.name, event.row):
             self._sink(event)
 
 
 class _RunMerging:
-    """Feeds lines to mergers, a new one for each run, and emits the results."""
+    """Passes lines to mergers, a new one for each run, and emits the results."""
 
     def __init__(
         self,
@@ -174,7 +178,7 @@ class _RunMerging:
         self._planned = 0
 
     def position_of(self, name: str, row: Object) -> float:
-        """Seconds from the beginning."""
+        """A line's position, in seconds from the beginning."""
         wall_s = _wall_s(row, name, self._offsets)
         if wall_s is not None:
             self._last_s = max(self._last_s, wall_s - self._first_s)
@@ -216,7 +220,7 @@ class _RunMerging:
         ))  # fmt: skip
 
     def _update_sweep(self, row: Object) -> SweptPoint | None:
-        """Start or end a sweep, judging by the sweep that a run belongs to."""
+        """Start or end a sweep, depending on the sweep to which the run belongs."""
         plan, number = _plan_of(row, str(row.get("job") or self._job)), row.get("point")
         if plan is None or type(number) is not int or not 0 <= number < plan.points:
             self._end_sweep()
@@ -281,7 +285,7 @@ class _RunMerging:
             self._emit(second)
 
     def end(self, last: bool = False) -> None:
-        """The run is over; ``last``: so is the recording."""
+        """End the run; with ``last``, also end the recording."""
         self._finish_run()
         if last:
             self._end_sweep()
@@ -308,8 +312,8 @@ class _RunMerging:
 
 
 def _plan_of(row: Object, job: str) -> HostPlan | None:
-    """The sweep that a run is a point of; ``None``: none. Older recordings only have the hosts of
-    each point."""
+    """The sweep to which a run belongs; ``None`` if it belongs to none. Older recordings only have
+    the number of hosts of each point."""
     axes = row.get("axes", {HOSTS: row["axis"]} if "axis" in row else None)
     if type(axes) is not dict or not axes or not all(type(axis) is list for axis in axes.values()):
         return None
@@ -327,7 +331,7 @@ def _plan_of(row: Object, job: str) -> HostPlan | None:
 
 
 def _wall_s(row: Object, name: str, offsets: dict[str, float]) -> float | None:
-    """When a line was written by our clock (seconds since 1970); updates ``offsets``."""
+    """When a line was written, by our clock (seconds since 1970). Updates ``offsets``."""
     offset, wall_ms = row.get("offset_ms"), row.get("wall_ms")
     if row.get("event") == "executed" and isinstance(offset, int | float):
         offsets[name] = float(offset)

@@ -14,7 +14,7 @@ __all__ = ("judged", "only_file", "rendered", "rows", "takes")
 
 
 def only_file(paths: Sequence[Path]) -> Path:
-    """The file of a report. UsageError for several files."""
+    """The file of a report. Raises UsageError for several files."""
     if len(paths) > 1:
         raise UsageError("JSON lines cannot be combined with other files in a report.",
                          "To add up several first: iopstui merge FILE... --format jsonl > ALL",
@@ -23,8 +23,8 @@ def only_file(paths: Sequence[Path]) -> Path:
 
 
 def judged(path: Path, expected: Expected) -> Judged:
-    """Whether the runs in the file met expectations. UsageError for a figure that the file
-    lacks."""
+    """Whether the runs in the file met the expectations. Raises UsageError for a figure that the
+    file lacks."""
     from iopstui.features.fleet.report.data import judge
 
     return judge(path, expected)
@@ -33,14 +33,14 @@ def judged(path: Path, expected: Expected) -> Judged:
 def rendered(
     path: Path, kind: str, redact: bool, outcomes: Sequence[ExpectationChecked] = ()
 ) -> str:
-    """The report as a text. UsageError for a file without frames."""
+    """The report as text. Raises UsageError for a file without frames."""
     from iopstui.features.fleet.report import page
 
     return page.rendered(path, kind, redact, outcomes)
 
 
 def rows(path: Path, redact: bool) -> TableRows:
-    """The report as a table: a row for all hosts, then one for each, of every second."""
+    """The report as a table: for every second a row for all hosts, then a row for each host."""
     from iopstui.features.fleet.report.data import FleetRows
 
     return FleetRows(path, redact)

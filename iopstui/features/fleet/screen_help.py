@@ -1,4 +1,4 @@
-"""Help on the screen of many hosts."""
+"""The help for the screen of many hosts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Run the fleet of a screen: its runs one after another, in a separate thread.
 
-A run is a whole ``Fleet``: launched, started together, ended with nothing left behind. Every change
-makes a new run. Between two runs a fleet without a job watches the hosts. This thread emits one
-stream of events (fleet_events.py)."""
+Each run has its own ``Fleet``, which is launched, started together and ended with nothing left
+behind. Every change needs a new run. Between two runs, a fleet without a job watches the hosts. The
+thread emits one stream of events (fleet_events.py)."""
 
 from __future__ import annotations
 
@@ -61,14 +61,16 @@ Object = dict[str, Any]
 STATES_EVERY_S = 0.5
 MAX_REASONS = 2
 PAUSE_BEFORE_WATCHING_S = 0.7
-"""Pause after a run before the hosts are watched, so that a key for another run need not wait."""
+"""How long to wait after a run before watching the hosts, so that a key for another run need not
+wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
     """A run that is about to begin: its fleet, its merger and its first event. ``on_row`` records
-    each row of a host, ``stop_reason`` says whether to end with this second (``is_completed``: the
-    job then counts as done), and ``judge`` gives the verdict at the end."""
+    each line of a host, ``stop_reason`` returns why to end with this second, if so
+    (``is_completed``: the job then counts as done), and ``judge`` returns the verdict at the
+    end."""
 
     make_fleet: Callable[[FleetCallbacks], Fleet]
     merger: Merger
@@ -80,12 +82,12 @@ class PlannedRun:
 
 
 PlanRun = Callable[[int, str, Mapping[str, str], SweptPoint | None], PlannedRun]
-"""From a run's number, job, changed options and point of a sweep. Raises IopstuiError."""
+"""Plans a run from its number, job, changed options and point of a sweep. Raises IopstuiError."""
 
 
 class FleetSession(FleetRuns):
-    """Runs on connected hosts. ``plan`` plans each run, ``watch`` the watching between two runs,
-    ``note`` records a row."""
+    """Runs on connected hosts. ``plan`` plans each run, ``watch`` plans the watching between two
+    runs, ``note`` records a line."""
 
     live = True
 
@@ -111,7 +113,7 @@ class FleetSession(FleetRuns):
         self._closing = self._watching = self._sweeping = self._sweep_stopped = False
         self._reported_states: dict[str, tuple[str, str]] = {}
 
-    # -- from the screen
+    # -- called by the screen
 
     def start(self, sink: Callable[[FleetEvent], None]) -> None:
         self._emit = sink
@@ -128,7 +130,7 @@ class FleetSession(FleetRuns):
         self._request(plan)
 
     def _request(self, order: RunRequest | Plan) -> None:
-        # first, so that the run that this order starts is not stopped
+        # interrupt first, so that the run that this order starts is not stopped
         self._interrupt()
         self._requests.put(order)
 
@@ -177,13 +179,13 @@ class FleetSession(FleetRuns):
         if fleet is not None:
             fleet.kill()
 
-    # -- in the thread
+    # -- called in the thread
 
     def _main(self) -> None:
         while (order := self._next_request()) is not None:
             if self._closing:
                 return
-            # if several were requested meanwhile, the last one counts
+            # if there are several orders by now, only the last one counts
             while not self._requests.empty():
                 newer = self._requests.get()
                 if newer is None:
@@ -194,12 +196,12 @@ class FleetSession(FleetRuns):
                     self._sweep(order)
                 else:
                     self._run_request(order)
-            except Exception as error:  # an error in a thread would go unnoticed
+            except Exception as error:  # an exception in a thread would not be seen
                 message = crash_sentence(error)
                 self._emit(FleetRunFinished(FAILED, EXIT_JOB_FAILED, (message,), (message,)))
 
     def _next_request(self) -> RunRequest | Plan | None:
-        """Wait for the next request; meanwhile the hosts of the last run are watched."""
+        """Wait for the next request. Until it comes, the hosts of the last run are watched."""
         self.settings.start_session()
         self._report_tunable_results()
         if self._plan_watch is not None and self._number and not self._watching:
@@ -211,14 +213,14 @@ class FleetSession(FleetRuns):
                 self._watch_between(self._plan_watch())
             except IopstuiError as error:
                 self._emit(FleetRunFinished(FAILED, messages=(error.full_text,), between_runs=True))
-            except Exception as error:  # as above
+            except Exception as error:  # as above: an exception in a thread would not be seen
                 self._emit(
                     FleetRunFinished(FAILED, messages=(crash_sentence(error),), between_runs=True)
                 )
         return self._requests.get()
 
     def _watch_between(self, planned: PlannedRun) -> None:
-        """Watch until there is a request, or no host is left."""
+        """Watch until a request comes, or no host is left."""
         self._between_runs = True
         fleet = self._start_fleet(planned)
         fleet.on_tick = lambda: self._tick_between(fleet)
@@ -230,13 +232,14 @@ class FleetSession(FleetRuns):
         self._emit(FleetRunFinished(STOPPED, messages=reasons, between_runs=True))
 
     def _tick_between(self, fleet: Fleet) -> None:
-        # an order may have come before there was a fleet to interrupt
+        # an order may have come before there was a fleet to interrupt, so check again
         if not self._requests.empty():
             fleet.interrupt()
         self._report_host_states()
 
     def _sweep(self, plan: Plan) -> None:
-        """Run one point after another. If one fails or is stopped, the earlier results stay."""
+        """Run the points one after another. If a point fails or is stopped, the earlier results are
+        kept."""
         self._sweeping, self._sweep_stopped = True, False
 
         def run(step: PlannedPoint) -> RunVerdict:
@@ -252,7 +255,8 @@ class FleetSession(FleetRuns):
             self._sweeping = False
 
     def _tick_point(self, fleet: Fleet) -> None:
-        # the order that ends a sweep may have come before there was a fleet to interrupt
+        # the order that ends a sweep may have come before there was a fleet to interrupt, so check
+        # again
         if self._sweep_stopped or not self._requests.empty():
             fleet.interrupt()
         self._report_host_states()
@@ -285,8 +289,8 @@ class FleetSession(FleetRuns):
 
     def _start_fleet(self, planned: PlannedRun) -> Fleet:
         seconds = collect_figures(planned.merger)
-        # a host that can't be watched between runs shows that in its row; the run's result stays on
-        # the screen
+        # no messages between runs: a host that can't be watched shows that in its row, and the
+        # run's result stays on the screen
         report = _ignore if planned.start_event.between_runs else self.warn
         callbacks = FleetCallbacks(
             report, partial(self._emit_second, seconds),
@@ -299,7 +303,7 @@ class FleetSession(FleetRuns):
         return fleet
 
     def _run_planned(self, fleet: Fleet, planned: PlannedRun) -> tuple[str | None, RunVerdict]:
-        """Run the planned job; return how it ended if it could not run, and its verdict."""
+        """Run the planned job. Returns how it ended if it could not run, and its verdict."""
         try:
             fleet.run()
         except IopstuiError as error:
@@ -379,8 +383,8 @@ def _ignore(message: str) -> None:
 
 
 def failed_hosts(fleet: Fleet) -> list[tuple[str, str]]:
-    """Which hosts were lost, failed or refused, and why. Hosts that were only told to stop are not
-    included."""
+    """Which hosts were lost, failed or refused, and why. Hosts that were only told to stop do not
+    count."""
     return [
         (name, member.error) for name, member in fleet.members.items()
         if member.error and member.error != INTERRUPTED
@@ -388,12 +392,13 @@ def failed_hosts(fleet: Fleet) -> list[tuple[str, str]]:
 
 
 def failure_text(failures: Sequence[tuple[str, str]]) -> str:
-    """Failed hosts with the reason, only the first of many: "node2 (its connection has ended)"."""
+    """The failed hosts with their reasons, such as "node2 (its connection has ended)"; of many
+    hosts only the first."""
     return first_of([f"{name} ({reason.rstrip('.')})" for name, reason in failures], MAX_REASONS)
 
 
 def host_state(member: Member, watching: bool) -> str:
-    """A host's state in the words of the screen."""
+    """A host's state, in the words of the screen."""
     if member.state == states.OVER:
         has_started = member.executed_ns is not None
         if member.is_lost:
@@ -410,7 +415,8 @@ def host_state(member: Member, watching: bool) -> str:
 
 
 def state_for_exit_code(code: int) -> str:
-    """State of a run by its exit code. A missed expectation is not a failure of the run."""
+    """The state of a run by its exit code. A missed expectation does not mean that the run
+    failed."""
     if code in (EXIT_OK, EXIT_VERDICT):
         return DONE
     return STOPPED if code == EXIT_INTERRUPTED else FAILED

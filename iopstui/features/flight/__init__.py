@@ -1,1 +1,2 @@
-"""The flight recorder: keeps a ring of files, one an hour, on all disks, and goes back in them."""
+"""The flight recorder: it records all disks to a ring of files, one per hour, and can look back in
+them."""

@@ -1,4 +1,4 @@
-"""The directory of a flight recording: its files, its lock, and what is removed from it."""
+"""The directory of a flight recording: its files, its lock, and the removal of files."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from iopstui.errors import IopstuiError, Missing, Refused, UsageError
 from iopstui.features.flight.model.times import local_text
 from iopstui.text import printable
 
-# Names of the files in a flight recording's directory: 2026-11-27T020000Z.iops.
+# Names of the files in a flight recording's directory, such as 2026-11-27T020000Z.iops.
 #
-# A name says when its file begins, in UTC. A second file for the same second (the clock was set
-# back) has a number; a thinned file says how many seconds its samples are apart:
+# A name says when its file begins, in UTC. If the clock was set back, a second file for the same
+# second gets a number. The name of a thinned file says how many seconds are between its samples:
 # ``...Z-2.10s.iops``.
 
 
 _NAME = re.compile(r"(\d{4}-\d\d-\d\dT\d{6})Z(?:-(\d{1,4}))?(?:\.(\d{1,3})s)?\.iops")
 _FORM = "%Y-%m-%dT%H%M%S"
 _YEARS = range(1970, 9999)
-"""Times near the ends of the calendar may have no local time."""
+"""Times near the ends of the calendar may have no local time, so only these years are accepted."""
 
 
 class Name(NamedTuple):
-    """A name in its parts. ``began_s`` is seconds since the epoch; ``every_s`` is 0 for a file that
-    has every sample."""
+    """The parts of a file's name. ``began_s`` is in seconds since the epoch; ``every_s`` is 0 for a
+    file that has every sample."""
 
     began_s: int
     number: int = 1
@@ -45,7 +45,7 @@ class Name(NamedTuple):
 
 
 def parse_name(text: str) -> Name | None:
-    """The parts of a name in a flight recording; ``None`` for any other file's name."""
+    """The parts of a name in a flight recording; ``None`` for the name of another file."""
     match = _NAME.fullmatch(text)
     if match is None:
         return None
@@ -59,25 +59,26 @@ def parse_name(text: str) -> Name | None:
 
 
 SERVICE_DIRECTORY = Path("/var/lib/iopstui-flight")
-"""Where the systemd unit records to."""
+"""The directory to which the systemd unit records."""
 LOCK = "recorder.lock"
 HOUR_S = 3600
 MOST_S = 3620.0
-"""No file covers more time."""
+"""No file covers more seconds than this."""
 JUMP_S = 2.0
-"""If the clock is set by more, a new file begins: within a file the wall clock never jumps."""
+"""If the clock is set by more than this, a new file begins, so that the wall clock never jumps
+within a file."""
 STEPS = ((86400.0, 60), (1200.0, 10))
-"""(age of a file's end in seconds, from which on it keeps one sample of this many seconds). At the
-second step its first second is 80 minutes old."""
+"""Pairs (age in seconds of a file's end, seconds): from that age on, the file keeps one sample in
+that many seconds. At the second step, the file's first second is 80 minutes old."""
 PART = ".part"
-"""The suffix of a thinned file until it is complete."""
+"""The suffix of a thinned file while it is being written."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
     """A file of the recording. ``written_s`` is when it was last written (since the epoch, by the
-    clock at that time). That is not the time of its last sample: the clock may have been set since
-    then, and a copy is newer."""
+    clock at that time). This need not be the time of its last sample: the clock may have been set
+    since, and a copy is newer."""
 
     path: Path
     name: Name
@@ -86,11 +87,11 @@ class StoredFile:
 
     @property
     def latest_s(self) -> float:
-        """A time after which it has no samples."""
+        """A time after which the file has no samples."""
         return self.name.began_s + MOST_S
 
     def ended_s(self) -> float:
-        """When its last sample was taken, which is read from the file; its beginning if it can't be
+        """The time of its last sample, which is read from the file; its beginning if it can't be
         read."""
         from iopstui.recording.reader import Recording
 
@@ -101,7 +102,8 @@ class StoredFile:
 
 
 def stored_files(place: Path) -> list[StoredFile]:
-    """The files, the oldest first. If an hour has two thinned files, only the finer one."""
+    """The files, the oldest first. If an hour has two thinned files, only the one with more
+    samples."""
     found: dict[tuple[int, int], StoredFile] = {}
     for entry in _entries(place):
         name = parse_name(entry.name)
@@ -118,8 +120,8 @@ def stored_files(place: Path) -> list[StoredFile]:
 
 
 def unread_part(file: StoredFile, damage: str, is_last: bool) -> str:
-    """What to tell the reader about the ``damage`` of a file; "" if there is none, or if it only
-    ends in the middle because it is being written."""
+    """A message about the ``damage`` of a file; "" if there is none, or if the end is only
+    incomplete because the file is being written."""
     if not damage or (is_last and is_recorded(file.path.parent)):
         return ""
     return f"{file.path.name}: {damage}"
@@ -128,8 +130,8 @@ def unread_part(file: StoredFile, damage: str, is_last: bool) -> str:
 def nothing_found(
     began_s: float, ended_s: float, files: list[StoredFile], unread: list[str]
 ) -> UsageError:  # fmt: skip
-    """The error for a time without a sample; ``unread`` says what could not be read, and may have
-    samples of it."""
+    """The error for a time without a sample. ``unread`` says what could not be read, and might have
+    samples of that time."""
     span = f"from {local_text(began_s)} to {local_text(ended_s)}"
     if unread:
         return UsageError(f"No sample {span} can be read.", "\n".join(unread))
@@ -141,14 +143,14 @@ def nothing_found(
 
 
 def last_sample_s(files: list[StoredFile]) -> float:
-    """When the last sample in these files was taken (since the epoch). If the clock was set back,
-    it need not be in the file that began last."""
+    """The time of the last sample in these files (since the epoch). If the clock was set back, it
+    need not be in the file that began last."""
     newest_s = files[-1].name.began_s
     return max(file.ended_s() for file in files if file.latest_s >= newest_s)
 
 
 def is_recorded(place: Path) -> bool:
-    """Whether a recorder has the directory's lock now."""
+    """Whether a recorder holds the directory's lock now."""
     try:
         fd = os.open(place / LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -194,8 +196,8 @@ def _entries(place: Path) -> list[os.DirEntry[str]]:
 
 
 class Ring:
-    """The files as their only writer sees them. Raises Refused if another writer has the directory,
-    UsageError if it can't be written to. May be used from any thread."""
+    """The files, for their only writer. Raises Refused if another process writes to the directory,
+    UsageError if it can't be written to. Any thread may use this."""
 
     def __init__(self, place: Path, keep_s: float, max_bytes: int) -> None:
         self.place = place
@@ -209,7 +211,7 @@ class Ring:
         self.lock()
 
     def lock(self) -> None:
-        """Become the only writer. Called again if the directory was made anew."""
+        """Become the only writer; also called if the directory was created anew."""
         path = self.place / LOCK
         with contextlib.suppress(OSError):
             if self._lock_fd >= 0 and os.path.samestat(os.stat(path), os.fstat(self._lock_fd)):
@@ -246,7 +248,7 @@ class Ring:
 
     def remove_oldest(self) -> bool:
         """Make room by removing the oldest file. Returns False if only files of the current hour
-        are left: a full disk ends the recording, but nothing of this hour is removed."""
+        are left: these are never removed, even if a full disk then ends the recording."""
         with self._mutex:
             current = parse_name(self.current.name) if self.current is not None else None
             hour = None if current is None else current.began_s // HOUR_S
@@ -256,8 +258,8 @@ class Ring:
         return False
 
     def tidy(self, now_s: float) -> None:
-        """Remove files that are too old at ``now_s``, and as many as exceed the size, the oldest
-        first."""
+        """Remove files that are too old at ``now_s``, then the oldest files until the total size is
+        allowed."""
         with self._mutex:
             files = stored_files(self.place)
             size = sum(file.size for file in files)
@@ -268,8 +270,8 @@ class Ring:
                     size -= file.size
 
     def to_thin(self, now_s: float) -> tuple[StoredFile, int] | None:
-        """The oldest file that is due to be thinned, and how many seconds apart its samples will
-        be."""
+        """The oldest file that is due to be thinned, and the seconds between its samples
+        afterwards."""
         for file in stored_files(self.place):
             for age_s, every_s in STEPS:
                 old = file.written_s < now_s - age_s and file.name.every_s < every_s
@@ -278,8 +280,8 @@ class Ring:
         return None
 
     def remove_leftovers(self) -> None:
-        """Remove what a killed writer has left behind: partial files, files that have been thinned,
-        and files that nothing was written to."""
+        """Remove the leftovers of a killed writer: partial files, originals of thinned files, and
+        empty files."""
         from iopstui.recording import layout
 
         names = [entry.name for entry in _entries(self.place)]

@@ -1,4 +1,4 @@
-"""Whether the flight recorder is installed as a service, and records."""
+"""Check whether the flight recorder is installed as a service, and records."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ STATE = str(SERVICE_DIRECTORY).lstrip("/")
 ENABLE = "sudo systemctl enable --now iopstui-flight"
 NAME, OK, LACKS = "flight recorder", "ok", "lacks"
 LATE_S = 60.0
-"""A recorder that writes nothing for this long does not record."""
+"""A recorder that has written nothing for this long (s) counts as not recording."""
 
 
 def check(roots: Roots) -> Check | None:
-    """The service's state, found from files alone; ``None`` if it is not installed."""
+    """The service's state, judged only by files; ``None`` if it is not installed."""
     top = roots.proc.parent
     places = [top / place / UNIT for place in ("etc/systemd/system", "usr/lib/systemd/system",
                                                "lib/systemd/system")]  # fmt: skip

@@ -1,4 +1,4 @@
-"""`iopstui replay DIR --at TIME`: a flight recording on the screen."""
+"""`iopstui replay DIR --at TIME`: play a flight recording on the screen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int | None:
-    """Show the recording; ``None`` for a file."""
+    """Show the recording; ``None`` if the path is a file."""
     place = Path(arguments.file)
     if not place.is_dir():
         if arguments.at is not None:

@@ -23,7 +23,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int | None:
-    """Report the span; ``None`` for files."""
+    """Report the span; ``None`` if the paths are files."""
     names = [name for name in arguments.file if Path(name).is_dir()]
     if not names:
         if arguments.began is not None or arguments.ended is not None:

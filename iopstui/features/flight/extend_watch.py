@@ -24,7 +24,7 @@ MIN_BYTES = 16 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options, and add to the help of ``--record`` what a directory means there."""
+    """Add the options, and explain in the help of ``--record`` what a directory means."""
     for action in parser._actions:
         if action.dest == "record":
             action.help = f"{action.help}; DIR/, with a / at its end, is a flight recording"
@@ -47,12 +47,12 @@ def ring_size(text: str) -> int:
 
 
 def number(text: str) -> int:
-    """How many times are listed."""
+    """The number of times to list."""
     return values.whole_number(text, 1, 1000)
 
 
 def run(arguments: argparse.Namespace) -> int | None:
-    """Record to the directory; ``None`` if none is given."""
+    """Record to the directory; ``None`` if --record names no directory."""
     if arguments.worst is not None:
         return _list_worst(arguments)
     place = arguments.record
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int | None:
     try:
 
         def attach(session: LiveSession, begin_again: Callable[[], None]) -> None:
-            # of named disks no others are recorded
+            # with TARGETs, do not begin again to add other disks
             recorder.attach(session, None if arguments.target else begin_again)
 
         return watch.run(arguments, attach)
@@ -107,7 +107,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def make_directory(place: Path) -> Path:
-    """The directory; if it is new, only its owner may use it."""
+    """The directory; a new one is accessible only to its owner."""
     if place.is_file():
         raise UsageError(f"{printable(str(place))} is a file.", "Name a directory: --record DIR/")
     try:

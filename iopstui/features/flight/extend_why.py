@@ -1,4 +1,4 @@
-"""`iopstui why DIR --at TIME`: answer for a time of a flight recording."""
+"""`iopstui why DIR --at TIME`: the answer at an earlier time, from a flight recording."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int | None:
-    """Answer for then; ``None`` without ``--at``."""
+    """Answer for that time; ``None`` without ``--at``."""
     if arguments.at is None:
         arguments.length = NOW_S if arguments.length is None else arguments.length
         return None

@@ -1,4 +1,4 @@
-"""Play a flight recording on the screen: all its files as if they were one, from any moment on."""
+"""Play a flight recording on the screen: all its files like a single one, from any moment on."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from iopstui.recording.writer import shifted
 
 PAUSE_S = 5.0
 LOOKBACK_S = 300.0
-"""How much of the charts is there after a jump. 15 minutes, as in other recordings, would take a
-second of CPU to read for one disk."""
+"""How much the charts show after a jump, in seconds. With 15 minutes, as in other recordings,
+reading would take a second of CPU time even for one disk."""
 
 
 class FlightReplay(ReplaySession):
-    """Plays the files. Seconds count from the beginning of the first file. A pause in the recording
-    is skipped. The worst times are shown as marks once they are found. ``at_s`` is where to begin
-    (since the epoch; None: at the newest file)."""
+    """Plays the files. Seconds count from the beginning of the first file. Pauses in the recording
+    are skipped. The worst times become marks once they are found. ``at_s`` is where to begin (since
+    the epoch; ``None``: at the newest file)."""
 
     longest_pause_s = PAUSE_S
 
@@ -55,32 +55,32 @@ class FlightReplay(ReplaySession):
 
     @property
     def end(self) -> float:
-        """The length of all files together, with the pauses between them."""
+        """The time that all files cover, including the pauses between them."""
         return self._ended_s - self._began[0]
 
     @property
     def marks(self) -> Sequence[tuple[float, str]]:
-        """The worst times."""
+        """The marks, which are the worst times."""
         return self._flight_marks
 
     def time_text(self, t: float) -> str:
-        """The day and local time: "27 Sep 02:14:05"."""
+        """The day and the local time, such as "27 Sep 02:14:05"."""
         return datetime.fromtimestamp(self._began[0] + t).strftime("%d %b %H:%M:%S")
 
     time_example = "02:14, 2026-11-27 02:14"
 
     def _second_of(self, text: str) -> float:
-        """The second that a text means. A time without a day means the last such time that was
-        recorded."""
+        """The second that a text means. Without a day, it is the last such time in the
+        recording."""
         return parse_time(text, self._ended_s, "go to") - self._began[0]
 
     def _last_before(self, moment_s: float) -> int:
-        """The number of the last file that began by then."""
+        """The index of the last file that began by then."""
         return max(0, bisect_right(self._began, moment_s) - 1)
 
     def _first_of(self, moment_s: float) -> int:
-        """The number of the first file that may have this moment: several have it if the clock was
-        set back."""
+        """The index of the first file that may contain this moment. If the clock was set back,
+        several files do."""
         last = self._last_before(moment_s)
         may_be = (n for n, file in enumerate(self._files[:last]) if file.latest_s >= moment_s)
         return next(may_be, last)
@@ -103,14 +103,14 @@ class FlightReplay(ReplaySession):
             try:
                 yield from self._of_file(file, start_s - file.name.began_s, first_s)
             except (FileNotFoundError, IopstuiError) as error:
-                # the recorder has removed or thinned it
+                # the recorder has meanwhile removed or thinned the file
                 self._sink(events.Notice(self.at, "info", f"{file.path.name}: {error}"))
         self._sink(events.Notice(self.end, "info", self._end_text()))
 
     def _follow_set_clock(self, t: float, goal: float) -> None:
-        """Go on at ``t``, where the next file begins. If that is earlier than what was shown,
-        charts start empty, and the position goes back as the clock did, unless ``goal`` is
-        later."""
+        """Continue at ``t``, where the next file begins. If the clock was set back, ``t`` is
+        earlier than the last shown second: charts then start empty, and the position goes back,
+        too, unless ``goal`` is later."""
         if t >= self._reached - JUMP_S:
             return
         self.on_jump()
@@ -122,10 +122,11 @@ class FlightReplay(ReplaySession):
         self._sink(events.Notice(t, "info", text))
 
     def _of_file(self, file: StoredFile, start: float, goal: float) -> Iterator[Record]:
-        """The records of a file from its second ``start`` on, with times that count from the first
+        """The records of a file from its second ``start`` on. Their times count from the first
         file's beginning."""
         with Recording(file.path) as recording:
-            recording.pass_over("Use")  # an index of an hour of them would take much memory
+            # an hour of these records would take much memory in the index
+            recording.pass_over("Use")
             index, header = recording.index(), recording.header
             recording.pass_over()
             if text := unread_part(file, recording.damage, file is self._files[-1]):
@@ -135,7 +136,7 @@ class FlightReplay(ReplaySession):
             base_s = header.started_ms / 1e3 - self._began[0]
             first = next(one for one in recording.records() if isinstance(one, SampleRecord))
             origin_ns = first.raw.arrived_ns - int(base_s * 1e9)
-            # no sample is subtracted from one of another file
+            # a new fold, because samples of different files must not be subtracted
             self._fold = ReplayFold(header, origin_ns, self._fold.devices)
             shown_t = index.time_before(start)
             self._follow_set_clock(base_s + max(shown_t, 0.0), goal)

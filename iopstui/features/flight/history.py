@@ -1,4 +1,5 @@
-"""Look through a whole flight recording: only its answers and highest seconds, not its samples."""
+"""Search a whole flight recording, reading only its answers and highest seconds, not its
+samples."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ MOST = 10
 
 @dataclass
 class History:
-    """What happened, by seconds since the epoch; ``unreadable`` names files that were skipped, or
-    read only in part."""
+    """What happened, by seconds since the epoch. ``unreadable`` are messages about files that were
+    skipped or read only in part."""
 
     answers: list[tuple[float, Answer | None]] = field(default_factory=list)
     peaks: list[tuple[float, Peaks]] = field(default_factory=list)
@@ -46,18 +47,19 @@ class History:
     devices: dict[str, BlockDevice] = field(default_factory=dict)
 
     def worst(self, most: int = MOST) -> list[BadTime]:
-        """The worst times, the worst first."""
+        """The worst times, worst first."""
         return bad_times(stretches(self.answers), self.peaks, most)
 
 
 def read_history(place: Path, began_s: float = 0.0, ended_s: float = float("inf")) -> History:
-    """All that was concluded in this time."""
+    """Read the answers and peaks of this time."""
     history = History()
     files = stored_files(place)
     for file in files:
         if file.name.began_s <= ended_s and file.latest_s >= began_s:
             try:
-                # the file was removed meanwhile, or its writer was killed before the first sample
+                # ignore a file that was removed meanwhile, or whose writer was killed before the
+                # first sample
                 with contextlib.suppress(FileNotFoundError, RecordingTooShort):
                     _read(file, history, began_s, ended_s, is_last=file is files[-1])
             except IopstuiError as error:
@@ -74,7 +76,7 @@ def _read(
         index = recording.index()
         if base_s + index.end < began_s:
             return
-        # samples from before the beginning are only there to be subtracted
+        # samples from before the file's time are only there for subtraction
         began_t = max(0.0, file.name.began_s - base_s)
         history.seconds += index.end - began_t
         if text := unread_part(file, recording.damage, is_last):
@@ -95,11 +97,11 @@ def _read(
         history.answers.append((min(base_s + index.end, ended_s), None))
 
 
-# `iopstui watch DIR --worst 10`: the worst times of a flight recording, with their answers.
+# `iopstui watch DIR --worst 10`: list the worst times of a flight recording, with their answers.
 
 
 def list_worst(place: Path, most: int, as_json: bool) -> int:
-    """Print the worst times, the worst first. Raises UsageError if nothing is recorded."""
+    """Print the worst times, worst first. Raises UsageError if nothing is recorded."""
     if not stored_files(place):
         raise no_recording(place)
     history = read_history(place)
@@ -133,18 +135,19 @@ def _json(one: BadTime) -> dict[str, object]:
             "text": one.text, "times_usual": round(one.times, 1) or None}  # fmt: skip
 
 
-# How long requests take at this hour on other days, as a flight recording says.
+# How long requests usually take at this hour, from other days in a flight recording.
 
 
 DAY_S = 86400.0
 MAX_DAYS = 14
 MIN_DAYS, MIN_MINUTES = 2, 10
-"""Fewer days, or fewer minutes of a day, do not show what is usual."""
+"""With fewer days, or fewer minutes of a day, nothing counts as usual."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """The median of the slowest second of a minute, over ``days`` other days."""
+    """The usual time of requests: the median over minutes of each minute's slowest second, on
+    ``days`` other days."""
 
     ms: float
     days: int
@@ -154,9 +157,9 @@ def usual_at(
     place: Path, moment_s: float, is_same: Callable[[str, BlockDevice | None, float], bool] | None
     = None,
 ) -> dict[str, Usual]:  # fmt: skip
-    """By disk, from the hour around ``moment_s`` on the days before. A day on which the name meant
-    another disk does not count; ``is_same`` says that, given the name, the device as it was
-    recorded, and the time."""
+    """The usual times by disk, from the hour around ``moment_s`` on earlier days. A day on which
+    the name meant another disk does not count: ``is_same`` returns that for the name, the recorded
+    device and the time."""
     by_disk: dict[str, list[list[float]]] = defaultdict(list)
     for day in range(1, MAX_DAYS + 1):
         middle_s = moment_s - day * DAY_S
@@ -174,7 +177,7 @@ def usual_at(
 
 
 def longest_by_minute(peaks: Sequence[tuple[float, Peaks]]) -> dict[str, list[float]]:
-    """The slowest second of each minute, by disk, whether or not the file was thinned."""
+    """The slowest second of each minute by disk. A thinned file gives the same as the original."""
     longest: dict[str, dict[int, float]] = defaultdict(dict)
     for at, one in peaks:
         for name, peak in one.disks.items():

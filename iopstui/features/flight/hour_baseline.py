@@ -1,5 +1,5 @@
-"""What is usual at this hour for the disks of this machine. The answers on the live screen use
-it."""
+"""The usual latencies of this machine's disks at this hour. The answers on the live screen compare
+with them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def hour_medians(devices: Mapping[str, BlockDevice], now_s: float) -> dict[str, 
     days."""
     booted_s = now_s - time.clock_gettime(time.CLOCK_BOOTTIME)
     for one in recorded_directories():
-        # most machines have no recording, and need none of these modules
+        # imported only now, because most machines have no recording
         from iopstui.features.flight.history import usual_at
         from iopstui.recording.reader import Recording
 
@@ -39,9 +39,9 @@ def hour_medians(devices: Mapping[str, BlockDevice], now_s: float) -> dict[str, 
 
 
 class _SameDisk:
-    """Whether a disk of that name was the same one. Each boot may give names anew, and serial
-    numbers are not recorded, so a disk that has a like one in the machine is known only since the
-    last boot."""
+    """Tells whether a name meant the same disk at an earlier time. Names may change with each boot,
+    and serial numbers are not recorded. So if the machine has several disks of the same kind, a
+    name is only trusted since the last boot."""
 
     def __init__(self, devices: Mapping[str, BlockDevice], booted_s: float) -> None:
         self._kinds = {name: _kind(device) for name, device in devices.items()}

@@ -1,4 +1,4 @@
-"""`iopstui why DIR --at TIME`: the answer that held then, and what it rests on."""
+"""`iopstui why DIR --at TIME`: the answer that held at that time, with its evidence."""
 
 from __future__ import annotations
 
@@ -40,14 +40,13 @@ from iopstui.session.tick.sampling import LATE_FACTOR
 from iopstui.text import printable
 
 LATE_S = 3.0
-"""An answer begins and ends this much later than its cause: the cause must hold in most of five
-seconds."""
+"""How many seconds an answer lags behind its cause: the cause must hold in most of five seconds."""
 MAX_LINES = 12
 MAX_GROUPS = 3
 
 
 def why_then(place: Path, at_s: float, length_s: float, as_json: bool) -> int:
-    """Print the answer. The exit code is the verdict, like that of `iopstui why`."""
+    """Print the answer. The exit code is the verdict, as with `iopstui why`."""
     span = read_span(place, at_s, at_s + length_s)
     held = stretches(span.answers, span.began_s)
     main = worst(held)
@@ -65,9 +64,9 @@ def why_then(place: Path, at_s: float, length_s: float, as_json: bool) -> int:
 
 
 def _report(span: Span, main: Stretch | None) -> Report:
-    """Judge the seconds of the worst answer again, for its figures and for what it rests on. If
-    that gives another answer, the recorded one counts, because it was given with knowledge of the
-    disk's health and limits."""
+    """Judge the seconds of the worst answer again, for its figures and its evidence. If that gives
+    another answer, the recorded one counts, because it was given with knowledge of the disk's
+    health and limits."""
     part = span
     if main is not None and main.answer.state != GOOD:
         part = span.cut(main.began_s - LATE_S, main.ended_s - LATE_S)
@@ -78,7 +77,8 @@ def _report(span: Span, main: Stretch | None) -> Report:
     seen = Seen(span.header.target, frames, span.devices, use=use, findings=findings)
     pairs = judge(seen)
     if pairs and pairs[0][1].rule == ENDED:
-        # the answer is about the whole span, so leave out the idle seconds at its end
+        # the job has ended: leave out the idle seconds at the end, because the answer is about the
+        # whole span
         used = frames[: len(frames) - idle_seconds(pairs[0][0])]
         pairs = judge(replace(seen, frames=used))
     if main is not None:
@@ -88,9 +88,9 @@ def _report(span: Span, main: Stretch | None) -> Report:
 
 
 def _of_same_seconds(use: DiskUse | None, frames: Sequence[Frame]) -> DiskUse | None:
-    """``use``, if it is about the same seconds as ``frames``. A reading of who used the disks spans
-    more time than a frame. If a disk did more or less in the reading than in the frames, it
-    includes other seconds, and the shares of its users may be wrong."""
+    """``use``, if it covers the same seconds as ``frames``; else ``None``. A reading of the users
+    of the disks covers more time than a frame. If a disk did more or less in it than in the frames,
+    it includes other seconds, and the shares of users may be wrong."""
     if use is None:
         return None
     seconds = sum(frame.seconds or 0.0 for frame in frames)
@@ -106,8 +106,8 @@ def _of_same_seconds(use: DiskUse | None, frames: Sequence[Frame]) -> DiskUse | 
 
 def _with_recorded(pairs: list[Pair], main: Stretch, moment: str) -> list[Pair]:
     """Put the recorded answer first, with the situation of its disk. If these seconds give the same
-    answer, their figures are used. If they don't, or don't say who did it, the recorded words are
-    used, and the moment they are about is named."""
+    answer, their figures are used. If not, or if they don't say who did it, the recorded words are
+    used, with the moment that they are about."""
     of_disk = [pair for pair in pairs if pair[1].disk == main.answer.disk]
     if not of_disk:
         return pairs
@@ -147,21 +147,21 @@ def _lines(
 
 
 def _moment(span: Span, at: float) -> str:
-    """The time of day, with its date where the span has more than one."""
+    """The time of day, with the date if the span covers several days."""
     several = span.ended_s - span.began_s > DAY_S
     return local_text(at) if several else units.wall_clock(1e3 * at)
 
 
 def _words(answer: Answer) -> str:
-    """The words of an answer. If all was well for a long time, they are without figures, which are
-    of one moment only."""
+    """The words of an answer. If everything was well, they contain no figures, which would be those
+    of a single moment."""
     if answer.state == GOOD and answer.verdict == NOTHING:
         return f"{SIGNS[GOOD]} nothing waits for a disk"
     return printable(answer.sentence)
 
 
 def _coverage(span: Span) -> str:
-    """How much of the time was recorded, and how finely, where that is not all of it."""
+    """How much of the time was recorded, and how finely; only if that is not all of it."""
     lengths = [frame.seconds or 0.0 for _, frame in span.frames]
     texts = []
     if sum(lengths) < 0.9 * (span.ended_s - span.began_s):
@@ -179,8 +179,8 @@ def _peak_lines(span: Span, usual: Mapping[str, Usual]) -> Iterator[str]:
         if ms > longest.get(name, (-1.0, 0.0))[0]:
             longest[name] = ms, at
     for name, (ms, at) in longest.items():
-        # a peak is the highest of a stretch, which may begin before the span or end after it: if
-        # that second is outside the span, the highest one inside may be unknown
+        # a peak is the highest second of an interval that may begin before the span or end after
+        # it. If that second is outside the span, the highest one inside is not known
         if not (is_fine or span.began_s < at <= span.ended_s):
             continue
         yield (f"slowest second of {printable(name)}: {units.milliseconds(ms)} on average, "
@@ -188,7 +188,7 @@ def _peak_lines(span: Span, usual: Mapping[str, Usual]) -> Iterator[str]:
 
 
 def _second_means(span: Span) -> Iterator[tuple[str, float, float]]:
-    """Each disk's mean (ms) in each second, and when that was."""
+    """Each disk's mean request time (ms) in each second, and the second's time."""
     for at, frame in span.frames:
         for name, rates in frame.disks.items() if (frame.seconds or 0.0) >= MIN_SECONDS else ():
             if (ms := mean_ms(rates)) is not None:
@@ -196,7 +196,8 @@ def _second_means(span: Span) -> Iterator[tuple[str, float, float]]:
 
 
 def _peaks(span: Span) -> Iterator[tuple[str, float, float]]:
-    """The slowest second of each disk in each stretch, in the same form as ``_second_means``."""
+    """The slowest second of each disk in each recorded interval, in the form of
+    ``_second_means``."""
     for at, peaks in span.peaks:
         for name, peak in peaks.disks.items():
             if peak.ms is not None:
@@ -204,7 +205,7 @@ def _peaks(span: Span) -> Iterator[tuple[str, float, float]]:
 
 
 def _compared(ms: float, usual: Usual | None) -> str:
-    """Text in brackets on how ``ms`` compares with the same hour of other days; "" if that is
+    """Text in brackets on how ``ms`` compares with other days at this hour; "" if that is
     unknown."""
     if usual is None or not usual.ms:
         return ""
@@ -230,7 +231,7 @@ def _json(
     }  # fmt: skip
 
 
-# Which one of several like disks is slow for its load, in a span of a flight recording.
+# Which one of several equal disks is slow for its load, in a span of a flight recording.
 
 
 MIN_SPAN_S = 86400.0
@@ -238,7 +239,7 @@ RULE, RULE_OF_ARRAY = "siblings", "slow-member"
 
 
 def slowed_disk(span: Span) -> SlowedDisk | None:
-    """The disk that is slow on the last days of a span; the span must be longer than one day."""
+    """The disk that is slow on the last days of a span, which must be longer than one day."""
     if span.ended_s - span.began_s <= MIN_SPAN_S:
         return None
     days = SiblingDays(span.devices, _day, span.same_since)
@@ -248,12 +249,13 @@ def slowed_disk(span: Span) -> SlowedDisk | None:
 
 
 def _day(at: float) -> str:
-    """The local day of a time: "2026-11-27"."""
+    """The local day of a time, such as "2026-11-27"."""
     return datetime.fromtimestamp(at).strftime("%Y-%m-%d")
 
 
 def sibling_lines(span: Span, found: SlowedDisk | None) -> Iterator[str]:
-    """Lines on what was found, and the next step; if nothing was, what was found at the time."""
+    """Lines on the slow disk and the next step; without one, on the finding that held at the
+    time."""
     if found is not None:
         disk = found.odd.disk
         yield printable(_text(found))
@@ -279,7 +281,7 @@ def _text(found: SlowedDisk) -> str:
 
 
 def sibling_json(found: SlowedDisk | None) -> dict[str, object] | None:
-    """The disk, and by day the factor by which its requests took longer than its siblings'."""
+    """The disk, and for each day the ratio of its requests' times to those of its siblings."""
     if found is None:
         return None
     odd = found.odd

@@ -1,6 +1,6 @@
-"""Record a session to a ring of files: when to begin a file, what to write besides the samples, and
-what to report. The session's thread collects and decides; another thread opens, closes and removes
-files, and a third one thins them, so a slow disk delays no measurement."""
+"""Record a session to a ring of files: when a file begins, what is written besides the samples, and
+what is reported. The session's thread collects and decides. A second thread opens, closes and
+removes files, and a third one thins them, so that a slow disk does not delay measurements."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 PEAKS_S = 10.0
 USE_S = 5.0
-"""How often the users of the disks are recorded, and the I/O of each cgroup is read."""
+"""Seconds between two records of who uses the disks and of each cgroup's I/O."""
 RETRY_S = 10.0
 PARTS_OF_SIZE = 8
-"""No file is larger than this part of the ring, whatever it records."""
+"""No file becomes larger than the ring's size divided by this."""
 MAX_GROUPS = 30
 CLOSE_TIMEOUT_S = 6.0
 LAST_USE_TIMEOUT_S = 1.0
@@ -53,7 +53,7 @@ LOWEST_PRIORITY = 19
 
 
 class FlightRecorder:
-    """Records sessions: call ``attach`` before one starts. ``say`` prints a line for people."""
+    """Records sessions: call ``attach`` before a session starts. ``say`` prints a message."""
 
     def __init__(
         self, ring: Ring, say: Callable[[str], object], clock: Clock | None = None,
@@ -89,8 +89,7 @@ class FlightRecorder:
         self, session: LiveSession, begin_again: Callable[[], None] | None = None
     ) -> None:  # fmt: skip
         """Record this session, which is about to start. ``begin_again`` is called once if a disk
-        that the session does not know has done I/O; it must start a new session, and attach it,
-        too."""
+        that is new to the session does I/O. It must start a new session and attach that, too."""
         self._session, self._begin_again = session, begin_again
         self._seen_disks = self._used_disks()
         self._groups = CgroupReader(session.target.devices_below, self._roots)
@@ -111,16 +110,16 @@ class FlightRecorder:
             self._thread.start()
 
     def close(self) -> None:
-        """The session has ended: close the file, but don't wait for a disk that hangs."""
+        """Close the file, because the session has ended, but don't wait for a disk that hangs."""
         self._jobs.put(None)
         if self._thread is not None:
             self._thread.join(CLOSE_TIMEOUT_S)
         self._ring.unlock()
 
-    # -- the session's thread
+    # -- called in the session's thread
 
     def handle(self, event: events.Event) -> None:
-        """Take one event of the session; never blocks."""
+        """Process an event of the session; never blocks."""
         match event:
             case events.FrameReady():
                 self._frame(event.frame)
@@ -154,7 +153,7 @@ class FlightRecorder:
         self._jobs.put(lambda: self._note_use(session, t, uses))
 
     def _write_rest(self) -> None:
-        """The session ends: write what is otherwise written only every few seconds."""
+        """At the session's end, write what is otherwise only written every few seconds."""
         session = self._session
         assert session is not None
         if self._frame_t > self._peaks_at:
@@ -166,8 +165,9 @@ class FlightRecorder:
         done.wait(LAST_USE_TIMEOUT_S)
 
     def _check_file(self, wall_s: float, offset_s: float) -> None:
-        """Begin another file if one is due, and try again to write one that could not be written.
-        ``offset_s`` changes when the clock was set since the last sample."""
+        """Begin another file if one is due, or if the last one could not be written. ``offset_s``
+        is the difference of the clocks; if it has changed, the clock was set since the last
+        sample."""
         file = self._file
         if self._wall_offset_s is None:
             self._wall_offset_s = offset_s
@@ -198,7 +198,7 @@ class FlightRecorder:
     def _now_offset_s(self) -> float:
         return self._clock.wall_ms() / 1e3 - self._clock.monotonic_ns() / 1e9
 
-    # -- the recorder's own thread
+    # -- called in the recorder's own thread
 
     def _main(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -206,11 +206,11 @@ class FlightRecorder:
                 job()
             except (
                 Exception
-            ) as error:  # after a bug here it must not look as if the recording went on
+            ) as error:  # report a bug, so that nobody believes that recording continues
                 self._say(f"The flight recorder has failed: internal error {error!r}.")
 
     def _open_next(self) -> None:
-        """Begin a file, and repeat in it what holds at this moment."""
+        """Begin a file, and write to it again what holds at this moment."""
         try:
             self._ring.lock()
             self._open()
@@ -232,12 +232,12 @@ class FlightRecorder:
             session.add_record(self._answer)
 
     def _look_after(self) -> None:
-        """Remove files that are too old or too many; notice if the current file is gone."""
+        """Remove files that are too old or too many, and notice if the current file was removed."""
         file = self._file
         if file is not None and not file.problem and not file.is_there:
             self._file = None
             self._pause(f"{printable(str(file.path))} was removed")
-        # setting the clock, forward or back, does not make files older
+        # use the smaller offset, so that setting the clock does not make files older
         now_s = self._clock.monotonic_ns() / 1e9 + min(self._keep_offset_s, self._now_offset_s())
         self._ring.tidy(now_s)
         found = self._ring.to_thin(now_s)
@@ -249,7 +249,7 @@ class FlightRecorder:
         self._look_for_disks()
 
     def _look_for_disks(self) -> None:
-        """If a disk does its first I/O after the session began, a new session is needed that knows
+        """If a disk does its first I/O after the session began, begin a new session, which includes
         it."""
         session, begin_again, used = self._session, self._begin_again, self._used_disks()
         is_news, self._seen_disks = used - self._seen_disks, self._seen_disks | used
@@ -264,20 +264,20 @@ class FlightRecorder:
                 begin_again()
 
     def _used_disks(self) -> set[str]:
-        """The names of all devices that have done I/O."""
+        """The names of all devices that have done any I/O."""
         rows = parse_diskstats(read_bytes(self._roots.proc / "diskstats") or b"").values()
         return {row.name for row in rows if row.reads or row.writes or row.discards}
 
     def _thin(self, file: StoredFile, every_s: int) -> None:
-        """Thin a file, with the lowest priority. It needs a thread of its own for that: threads
-        inherit the priority of the one that starts them, and what writes the samples must not wait
+        """Thin a file with the lowest priority. This needs its own thread, because threads inherit
+        the priority of the one that starts them, and the thread that writes samples must not wait
         for other programs."""
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
         try:
             thin(file, every_s)
         except FileNotFoundError:
-            pass  # removed meanwhile
+            pass  # the file was removed meanwhile
         except (IopstuiError, OSError) as error:
             self._ring.not_thinned.add(file.path)
             self._say(f"{printable(file.path.name)} stays as it is: {printable(str(error))}")
@@ -286,7 +286,7 @@ class FlightRecorder:
         """Record who used the disks in the last seconds, if anybody did."""
         reader = self._groups
         if session is not self._session:
-            return  # another one has begun since
+            return  # another session has begun since
         now = reader.read() if reader is not None else None
         before, self._group_counts = self._group_counts, now
         groups = {
@@ -300,9 +300,8 @@ class FlightRecorder:
 
 
 def _load_readers() -> None:
-    """Load the modules that the first ticks need. On a machine that is short of CPU time or has a
-    slow disk, loading them later would delay the second sample, and one sample alone says
-    nothing."""
+    """Load the modules that the first ticks need. If a machine is short of CPU time or has a slow
+    disk, loading them later would delay the second sample, and a single sample gives no figures."""
     from iopstui.linux import network  # noqa: F401
     from iopstui.linux.activity import disk_use  # noqa: F401
     from iopstui.linux.machine import conditions  # noqa: F401
@@ -312,7 +311,7 @@ def _load_readers() -> None:
     )
 
 
-# One file of the ring: a recording that makes room for itself, and is synced to the disk every 5 s.
+# A file of the ring: a recording that makes room for itself, and is synced to the disk every 5 s.
 
 
 SYNC_S = 5.0
@@ -320,12 +319,12 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class HourFile(Recorder):
-    """A file of the ring. ``make_room`` removes something and returns True, or returns False if
-    nothing is left to remove. It is called in the recorder's thread; nothing waits for that."""
+    """A file of the ring. ``make_room`` removes a file and returns True, or returns False if there
+    is none to remove. It is called in the recorder's thread, for which nothing else waits."""
 
     is_listed = False
     compression_level = 4
-    """Half the CPU time of level 6 for a tenth more bytes, until it is thinned."""
+    """Half of level 6's CPU time, for a tenth more bytes until the file is thinned."""
 
     def __init__(self, path: Path, make_room: Callable[[], bool]) -> None:
         super().__init__(path)
@@ -336,7 +335,7 @@ class HourFile(Recorder):
 
     @property
     def is_there(self) -> bool:
-        """Whether the file still has its name."""
+        """Whether the file is still there under its name."""
         with contextlib.suppress(OSError):
             info = os.lstat(self.path)
             return (info.st_dev, info.st_ino) == self.identity
@@ -372,32 +371,32 @@ def _identity(fd: int) -> tuple[int, int]:
     return info.st_dev, info.st_ino
 
 
-# The probe's counts as a flight recording keeps them.
+# The probe's counts, in the form in which a flight recording keeps them.
 #
-# Unchanged, the histograms of one busy disk would take 2 GB a day: all their buckets are written
-# with each sample, and they are so long that the compression does not find the repetition.
+# Unchanged, the histograms of one busy disk would take 2 GB a day: each sample contains all their
+# buckets, and they are so long that the compression does not find the repetitions.
 
 
 STEPS_BITS = 3
 """8 buckets for each power of two, so a percentile is within 6 % of the request's latency."""
 MAX_BUCKETS = 6000
-"""The most buckets of the probe in each sample. If there are more (many busy disks), only each Nth
-sample has them."""
+"""Limit for the probe's buckets in a sample. If there are more (many busy disks), only each Nth
+sample contains them."""
 MAX_STRIDE_S = 30.0
 MAX_EXEMPLARS = 8
 Histograms = Mapping[str, Mapping[str, Mapping[int, int]]]
 
 
 class SlimProbe:
-    """Makes the probe's counts of one file coarser, and leaves them out of samples if they are
-    many: they are cumulative, so none is lost. Feed each sample."""
+    """Makes the probe's counts of one file coarser, and leaves them out of some samples if there
+    are many. No count is lost, because they are cumulative. It must get each sample."""
 
     def __init__(self) -> None:
         self._keys: dict[int, int] = {}
         self._due_at = 0.0
 
     def feed(self, t: float, raw: RawSample) -> RawSample:
-        """The sample to write; ``t`` is its time in the file."""
+        """The sample as it is to be written. ``t`` is its time in the file."""
         probe = raw.probe
         if probe is None or t < self._due_at:
             return raw if probe is None else replace(raw, probe=None)
@@ -429,7 +428,7 @@ class SlimProbe:
 
 
 def coarse_key(key: int) -> int:
-    """The key of fio's bucket in the middle of the wider one that has this bucket."""
+    """The key of fio's bucket in the middle of the wider bucket that contains this one."""
     if key < EXACT_BELOW:
         return key
     shift = key.bit_length() - 1 - STEPS_BITS

@@ -1,4 +1,4 @@
-"""Make directories of flight recordings appear where the core lists and opens recordings."""
+"""Let the core list and open directories of flight recordings like recordings."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def open_replay(path: Path, speed: float) -> ReplaySession:
-    """The replay of a directory, from its newest hour on. Raises UsageError if there is no
-    recording in it."""
+    """The replay of a directory, from its newest hour on. Raises UsageError if it contains no
+    recording."""
     from iopstui.features.flight.flight_replay import FlightReplay
 
     return FlightReplay(path, None, speed)
 
 
 def recorded_directories() -> list[RecentRecording]:
-    """The service's directory, and the directories that were recorded to lately, the newest
+    """The service's directory, and other directories that were recently recorded to, the newest
     first."""
     found = []
     for path in dict.fromkeys((SERVICE_DIRECTORY, *reversed(remembered_paths()))):

@@ -1,4 +1,4 @@
-"""A span of a flight recording: read it, or copy it into an ordinary recording."""
+"""A span of a flight recording: read it, or copy it to an ordinary recording."""
 
 from __future__ import annotations
 
@@ -36,17 +36,18 @@ from iopstui.recording.replay import ReplayFold
 from iopstui.recording.writer import Recorder, shifted
 
 LEAD_S = 130.0
-"""How much before a span is read, because a thinned file has one sample a minute."""
+"""How many seconds before a span are read, because a thinned file has only one sample a minute."""
 MAX_CLOCK_STEP_S = 60.0
-"""While a machine runs, the time of its boot by the wall clock moves by less than this."""
+"""While a machine runs, its boot time by the wall clock changes by less than this (s)."""
 
 
 @dataclass
 class Span:
     """What was recorded from ``began_s`` to ``ended_s`` (since the epoch). ``answers`` has pairs
-    (when, answer); the first may have been given before the span, and the answer is None where a
-    file ends. ``uses`` has pairs (until when, who used the disks). ``findings`` held in the span.
-    ``same_since`` says since when a name has meant the same disk: each boot may give names anew."""
+    (when, answer); the first may have been given before the span, and the answer is ``None`` at the
+    end of a file. ``uses`` has pairs (until when, who used the disks). ``findings`` are those that
+    held in the span. ``same_since`` says since when a name has meant the same disk, because names
+    may change with each boot."""
 
     began_s: float
     ended_s: float
@@ -63,7 +64,7 @@ class Span:
     _last: RawSample | None = None
 
     def note_sample(self, raw: RawSample) -> None:
-        """Count a sample, in the order in which they were recorded."""
+        """Count a sample; samples must come in the order of recording."""
         last, self._last = self._last, raw
         now, before = raw.kernel, None if last is None else last.kernel
         if last is None or now is None or before is None:
@@ -75,7 +76,7 @@ class Span:
                 self.same_since[name] = raw.wall_ms / 1e3
 
     def cut(self, began_s: float, ended_s: float) -> Span:
-        """A copy for a part of the time."""
+        """A copy with only a part of the time."""
         return replace(
             self, began_s=began_s, ended_s=ended_s,
             frames=[one for one in self.frames if began_s < one[0] <= ended_s],
@@ -89,14 +90,15 @@ def _booted_s(raw: RawSample) -> float:
 
 
 def read_span(place: Path, began_s: float, ended_s: float) -> Span:
-    """UsageError where nothing was recorded then."""
+    """Read a span. Raises UsageError if nothing was recorded in it."""
     files = stored_files(place)
     if not files:
         raise no_recording(place)
     span = Span(began_s, ended_s)
     unreadable: IopstuiError | None = None
     for file in overlapping(files, began_s, ended_s):
-        # a writer may have removed the file since, or may have been killed before the first sample
+        # ignore a file that was removed meanwhile, or whose writer was killed before the first
+        # sample
         try:
             with contextlib.suppress(FileNotFoundError, RecordingTooShort):
                 _read(file, span, is_last=file is files[-1])
@@ -120,7 +122,7 @@ def overlapping(files: list[StoredFile], began_s: float, ended_s: float) -> list
 
 
 def _read(file: StoredFile, span: Span, is_last: bool) -> None:
-    """Add what the file has of the span."""
+    """Add the file's part of the span."""
     with checking_figures([file.path]), Recording(file.path) as recording:
         base_s = recording.header.started_ms / 1e3
         index = recording.index()
@@ -129,7 +131,7 @@ def _read(file: StoredFile, span: Span, is_last: bool) -> None:
             span.notes.append(text)
         if base_s > span.ended_s or base_s + index.end < span.began_s or not index.samples:
             return
-        # samples from before the beginning are only there to be subtracted
+        # samples from before the file's time are only there for subtraction
         began_t = max(0.0, file.name.began_s - base_s)
         if span.frames and base_s + began_t < span.frames[-1][0] - JUMP_S:
             span.notes.append(f"the clock was set back, and some of this time was recorded twice: "
@@ -157,7 +159,7 @@ def _read(file: StoredFile, span: Span, is_last: bool) -> None:
 
 
 def _note_frame(span: Span, at: float, frame: Frame) -> None:
-    # an interval belongs to the span if most of it does
+    # an interval counts if most of it is in the span
     if frame.seconds and span.began_s <= at - frame.seconds / 2 < span.ended_s:
         span.frames.append((at, frame))
 
@@ -166,14 +168,14 @@ def _note(span: Span, base_s: float, t: float, value: object) -> None:
     at = base_s + t
     inside = span.began_s < at <= span.ended_s
     match value:
-        # these two are written some seconds after the time they are about
+        # use and peaks are written some seconds after the time that they cover
         case RecordedUse():
             _note_use(span, base_s, value)
         case Peaks() if span.began_s < at and at - value.seconds < span.ended_s:
             span.peaks.append((at, value))
         case events.AnswerGiven() if at <= span.ended_s:
             while not inside and span.answers and span.answers[-1][1] is not None:
-                span.answers.pop()  # the last one in this file before the span
+                span.answers.pop()  # keep only the last answer before the span
             is_hole = value.answer.rule == events.UNREADABLE
             span.answers.append((at, None if is_hole else value.answer))
             if is_hole:
@@ -187,8 +189,8 @@ def _note(span: Span, base_s: float, t: float, value: object) -> None:
 
 
 def _note_use(span: Span, base_s: float, value: RecordedUse) -> None:
-    # a reading belongs to the span if most of it does; in older recordings, the times in files
-    # after the first count from the session's beginning
+    # a reading counts if most of it is in the span; in older recordings, times in later files count
+    # from the session's beginning
     use, until_s = value.use, base_s + min(value.use.t, value.t)
     if not span.began_s < until_s - use.seconds / 2 <= span.ended_s:
         return
@@ -199,12 +201,13 @@ def _note_use(span: Span, base_s: float, value: RecordedUse) -> None:
 
 
 SAME_CLOCK_S = 2.0
-"""The wall clock and CLOCK_MONOTONIC of one boot differ by less from file to file."""
+"""Between two files of one boot, the difference of wall clock and CLOCK_MONOTONIC changes by less
+than this (s)."""
 MAX_WAITING = 200
 
 
 def extract(place: Path, began_s: float, ended_s: float, out: Path) -> None:
-    """Write the file ``out``. Raises UsageError if nothing was recorded in that span."""
+    """Write the span to the file ``out``. Raises UsageError if nothing was recorded in it."""
     files = stored_files(place)
     if not files:
         raise no_recording(place)
@@ -213,7 +216,7 @@ def extract(place: Path, began_s: float, ended_s: float, out: Path) -> None:
         try:
             damage = copy.add(file)
         except (FileNotFoundError, RecordingTooShort):
-            continue  # the file was removed meanwhile, or never had a sample
+            continue  # ignore a file that was removed meanwhile, or never had a sample
         except UsageError as error:
             unread.append(f"{file.path.name}: {error.message}")
             continue
@@ -234,8 +237,8 @@ class _Copy:
         self._open_findings: set[str] = set()
 
     def add(self, file: StoredFile) -> str:
-        """Copy the file's part of the span. Returns why the file could not be read completely, ""
-        if it could. Its first sample is only subtracted from."""
+        """Copy the file's part of the span. Returns why the file could not be read completely, or
+        "". The first sample is only there for subtraction."""
         with checking_figures([file.path]), Recording(file.path) as recording:
             base_s = recording.header.started_ms / 1e3
             index = recording.index()
@@ -266,8 +269,8 @@ class _Copy:
                                 if hasattr(record.value, "t") else record.value)  # fmt: skip
 
     def _records(self, recording: Recording, began_t: float, end_t: float) -> Iterator[Record]:
-        """The samples of the span and the one before it; after the first come the devices, and what
-        holds when the span begins."""
+        """The samples of the span and the one before it. After the first one come the devices, and
+        what holds when the span begins."""
         index = recording.index()
         place = index.key_before(index.time_before(began_t))
         waiting: list[Record] = [one for at, one in index.events if at < place]
@@ -293,8 +296,8 @@ class _Copy:
         return (self._last_ns - self._origin_ns) / 1e9
 
     def _shift_ns(self, raw: RawSample, wall_s: float) -> int:
-        """What to add to the monotonic times of a file: nothing as long as the machine was not
-        rebooted."""
+        """What to add to the monotonic times of a file: 0 unless the machine was rebooted before
+        it."""
         if self._recorder is None:
             self._origin_wall_s = wall_s
             return 0
@@ -303,7 +306,7 @@ class _Copy:
             return 0
         if raw.arrived_ns + by_wall >= self._last_ns:
             return by_wall
-        # the clock was set back: the order of recording counts
+        # the clock was set back: keep the order of recording
         return max(0, self._last_ns + 1_000_000_000 - raw.arrived_ns)
 
     def _begin(self, recording: Recording, arrived_ns: int) -> None:
@@ -321,7 +324,7 @@ class _Copy:
             return
         if isinstance(value, events.FindingReported):
             if value.finding.rule in self._open_findings:
-                return  # repeated at the beginning of a file
+                return  # a repetition at the beginning of a file
             self._open_findings.add(value.finding.rule)
         if isinstance(value, events.FindingEnded):
             self._open_findings.discard(value.rule)
@@ -337,14 +340,16 @@ class _Copy:
         recorder.put(kind, t, value)
 
     def close(self) -> bool:
-        """Whether there is anything in it."""
+        """Finish the file. Returns whether it has any figures."""
         if self._recorder is None:
             return False
         end = form.RecordingEnd(self._t)
         self._put(form.EVENT, self._t, lambda: ["Stopped", encoder(form.RecordingEnd)(end)])
         self._recorder.give_up()
         while not self._recorder.finished(1.0):
-            continue  # nothing is live here: on a slow machine the last 200 chunks take a while
+            # waiting is fine without a live session: on a slow machine the last 200 chunks take a
+            # while
+            continue
         if self._recorder.problem:
             raise IopstuiError(f"The span cannot be copied: {self._recorder.problem}.")
         return self._recorder.samples > 1
@@ -367,6 +372,6 @@ def _shifted_kernel(kernel: KernelSample, later_ns: int) -> KernelSample:
 
 
 def _shifted_probe(probe: ProbeSample, later_ns: int) -> ProbeSample:
-    # requests from before a reboot are left out: their times count from the boot
+    # without single requests, whose times would count from another boot
     return replace(probe, time_ns=probe.time_ns + later_ns, exemplars=(),
                    arrived_ns=probe.arrived_ns + later_ns)  # fmt: skip

@@ -1,8 +1,7 @@
 """Thin a file: keep fewer samples, but the same total growth, histograms, answers and highest
-seconds. All counters of a sample are cumulative, so if samples are left out, the next difference
-includes what was between them, and histograms lose nothing. The highest seconds in between are in
-the records of peaks, which are joined and never averaged. Samples are copied as text, without
-decoding them."""
+seconds. All counters of a sample are cumulative, so the difference of two samples includes the ones
+left out between them, and histograms lose nothing. The highest seconds are in records of peaks,
+which are joined and never averaged. Samples are copied as text, without decoding."""
 
 from __future__ import annotations
 
@@ -23,16 +22,16 @@ from iopstui.recording.reader import Recording
 from iopstui.recording.records import Peaks, RecordedUse, RecordingEnd
 
 USE_S = 60
-"""Who used the disks is one record a minute in thinned files."""
+"""Thinned files have one record a minute of who used the disks."""
 LEVEL = 9
 UNFINISHED_BYTES = 16 << 10
-"""A killed writer leaves less of its last chunk; more means damage in the middle."""
+"""The last chunk of a killed writer has fewer unread bytes than this; more mean damage."""
 Piece = tuple[bytes, float, bytes]
 
 
 def thin(file: StoredFile, every_s: int) -> Path:
     """Replace this file with one that has a sample every ``every_s`` seconds. Raises UsageError if
-    this file can't be read completely, since the new one would hide that."""
+    the file can't be read completely, because the new one would hide that."""
     target = file.path.with_name(str(file.name._replace(every_s=every_s)))
     part = target.with_name(target.name + PART)
     with Recording(file.path) as recording, open(part, "wb", opener=_private) as out:
@@ -64,7 +63,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _thinned(recording: Recording, every_s: int) -> Iterator[Piece]:
-    """The chunks of the thinned file, each with its JSON."""
+    """The chunks of the thinned file, with their JSON."""
     held: Piece | None = None
     is_first = True
     beside = _Beside(recording, every_s)
@@ -74,7 +73,8 @@ def _thinned(recording: Recording, every_s: int) -> Iterator[Piece]:
         elif kind == form.EVENT:
             yield from beside.feed(t, data)
         else:
-            # the last sample of each stretch, and the first of all to subtract from
+            # keep the last sample of each period, and the very first one, from which the next is
+            # subtracted
             if held is not None and int(held[1] // every_s) != int(t // every_s):
                 yield held
                 yield from beside.end(held[1], t)
@@ -98,7 +98,7 @@ def _header(data: bytes, every_s: int) -> bytes:
 
 
 class _Beside:
-    """What becomes of the records between the samples: they are joined, left out, or passed on."""
+    """Processes the records between the samples: they are joined, left out, or passed on."""
 
     def __init__(self, recording: Recording, every_s: int) -> None:
         self._recording = recording
@@ -110,7 +110,7 @@ class _Beside:
         self._end: Piece | None = None
 
     def feed(self, t: float, data: bytes) -> Iterator[Piece]:
-        """What becomes of a record at once."""
+        """Process a record. Yields what is to be written at once."""
         value = self._recording.event(data)
         match value:
             case Peaks():
@@ -126,8 +126,8 @@ class _Beside:
                 yield form.EVENT, t, data
 
     def _is_news(self, answer: events.AnswerGiven) -> bool:
-        """Whether to keep an answer: it differs from the one before, or is the first after such a
-        change (with figures of its own seconds), or the last one kept is ``every_s`` old."""
+        """Whether to keep an answer: it differs from the previous one, or is the first after such a
+        change (with figures of its own seconds), or the last kept one is ``every_s`` old."""
         before = self._answer
         changed = before is None or not is_same(before.answer, answer.answer)
         if before is None or changed or answer.t - before.t >= self._every_s or self._is_first:
@@ -136,7 +136,7 @@ class _Beside:
         return False
 
     def end(self, t: float, next_t: float | None) -> Iterator[Piece]:
-        """A stretch ends at ``t``; ``next_t`` is in the next one (None: there is none)."""
+        """End the period at ``t``; ``next_t`` is in the next one (``None``: there is none)."""
         if self._peaks:
             yield _piece(join(self._peaks))
             self._peaks = []

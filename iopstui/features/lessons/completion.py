@@ -1,4 +1,4 @@
-"""Values that Tab completes for the command's arguments."""
+"""Values that shell completion offers for the arguments of `iopstui lesson`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from iopstui.cli.command import Candidate
 
 
 def lessons() -> Iterator[Candidate]:
-    """The shipped ones, by their names without their numbers."""
+    """The names of the shipped lessons, without their numbers."""
     from iopstui.features.lessons.play.library import shipped_lessons
 
     for lesson in shipped_lessons():

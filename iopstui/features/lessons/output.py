@@ -25,7 +25,7 @@ WIDTH = 80
 
 
 def head_lines(lesson: Lesson) -> list[str]:
-    """Introduction of a lesson, before its first page."""
+    """The introduction of a lesson, before its first page."""
     return [
         *flowed(printable(lesson.title), ""),
         *flowed(f"Teaches: {printable(lesson.teaches)}", ""),
@@ -58,13 +58,13 @@ def _block_lines(block: Block) -> list[str]:
 
 
 def _printable_line(line: str) -> str:
-    """A line with its blanks, but without control characters that could act on a terminal."""
+    """A line with its blanks, but without control characters, which a terminal would interpret."""
     return "".join(char if char.isprintable() else "?" for char in line)
 
 
 def flowed(text: str, indent: str, more: str | None = None) -> list[str]:
-    """Wrap a text that is not ours into lines of at most ``WIDTH`` columns, as far as its words
-    allow."""
+    """Wrap a text from elsewhere to lines of at most ``WIDTH`` columns; only a longer word exceeds
+    them."""
     lines = textwrap.wrap(
         without_breaks(printable(text)), WIDTH, initial_indent=indent,
         subsequent_indent=indent if more is None else more, break_on_hyphens=False,
@@ -74,14 +74,14 @@ def flowed(text: str, indent: str, more: str | None = None) -> list[str]:
 
 
 def measured_line(point: Point) -> str:
-    """Figures measured by one of its runs."""
+    """A line with the figures of a run."""
     of = "the device's await" if point.latency_of == "await" else "mean latency"
     return (f"  measured: {number(point.iops)} IOPS, {of} "
             f"{latency(point.latency_ns)}, {point.seconds:.1f} s")  # fmt: skip
 
 
 def end_lines(run: LessonRun) -> list[str]:
-    """Number of correct answers."""
+    """The lines at the end: how many answers were correct."""
     asks = [step.name for step in run.lesson.steps if isinstance(step, QuestionPage)]
     verdicts = [v for v in map(run.verdict, asks) if v is not None]
     answered = [v for v in verdicts if v.chosen]
@@ -119,7 +119,7 @@ def list_lessons(
 
 
 def list_figures() -> Iterator[str]:
-    """List all figures and facts that a lesson file can use."""
+    """List all figures and facts that a lesson's file can use."""
     yield "figures of a run, as RUN.NAME (deep.iops):"
     yield from _figure_lines(RUN)
     yield from flowed(
@@ -141,7 +141,7 @@ def _figure_lines(figures: Mapping[str, Figure]) -> Iterator[str]:
 
 
 def check_lesson(lesson: Lesson, target: Target, around: TargetFacts) -> Iterator[str]:
-    """The pages of a valid lesson, without running anything."""
+    """Show the pages of a valid lesson, without running anything."""
     run = LessonRun(lesson, target, around)
     yield from head_lines(lesson)
     cannot = run.impossible_runs()
@@ -155,17 +155,17 @@ def check_lesson(lesson: Lesson, target: Target, around: TargetFacts) -> Iterato
                 yield from flowed(f"{choice.letter}) is right if {choice.right.text}", " " * 12)
         if step.kind == RUN_STEP and step.name in cannot:
             yield from flowed(f"not on {target.path}. {cannot[step.name]}", " " * 12)
-    # a missing job, or an option that fio does not know, is reported now
+    # report a missing job, or an option that fio does not know, already now
     yield from check_runs(run, tuple(run for run in lesson.runs if run.name not in cannot))
     yield f"{lesson.path}: no mistakes found"
 
 
-# Check a lesson's runs with fio before the first one starts.
+# Have fio check a lesson's runs before the first one starts.
 
 
 def check_runs(lesson: LessonRun, runs: tuple[RunPage, ...]) -> Iterator[str]:
     """Let fio parse the job of each of these runs. Raises UsageError for an option that fio does
-    not accept, or for a missing job. Yields a line if there is no fio."""
+    not accept, or for a missing job. Yields a message if fio is not installed."""
     texts = [(run, lesson.jobs.job_text(run)) for run in runs]
     try:
         fio = find_fio()

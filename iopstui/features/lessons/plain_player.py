@@ -32,8 +32,8 @@ from iopstui.text import printable
 
 
 def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
-    """The answers in --answers (a,-,b) by the names of the lesson's questions. Raises UsageError if
-    they don't fit."""
+    """The answers in --answers (a,-,b), by the names of the lesson's questions. Raises UsageError
+    if they don't match the questions."""
     questions = [step for step in lesson.steps if isinstance(step, QuestionPage)]
     entries = [part.strip().lower() for part in text.split(",")] if text else []
     if len(entries) > len(questions):
@@ -59,8 +59,8 @@ def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
 def play_plain(
     lesson: Lesson, request: RunRequest, answers: Mapping[str, str], is_interactive: bool = True
 ) -> int:  # fmt: skip
-    """Play a lesson from its first page to its last. Returns the exit code. If ``is_interactive``
-    and standard input is a terminal, ``answers`` are ignored."""
+    """Play a lesson from its first page to its last. Returns the exit code. ``answers`` are ignored
+    if ``is_interactive`` and standard input is a terminal."""
     find_fio()
     clean_up_and_report(print_message, Roots())
     devices = read_devices(Roots())
@@ -89,7 +89,7 @@ class LessonPlayer:
         self._closing = False
 
     def play(self) -> int:
-        """The exit code."""
+        """Play the lesson. Returns the exit code."""
         handle_stop_signals(self._stop)
         self._loop.start()
         try:
@@ -102,7 +102,8 @@ class LessonPlayer:
             self._closing = True
             self._session.close()
             self._run.close()
-            for event in self._loop.rest():  # say which settings were restored, or could not be
+            # the last events say which settings were restored or could not be
+            for event in self._loop.rest():
                 self._narrator.handle(event)
         if self._stopped:
             self._print_lines(["", f"Left on page {self._position()}."])
@@ -118,7 +119,7 @@ class LessonPlayer:
     def _stop(self, signal_number: int, frame: FrameType | None) -> None:
         if self._closing:
             drop_stuck()
-            return  # settings are being put back
+            return  # do not interrupt the restoring of settings
         if not self._run.running:
             raise KeyboardInterrupt
         self._run.stop()
@@ -147,7 +148,7 @@ class LessonPlayer:
             self._run.advance()
 
     def _offer_repeats(self) -> None:
-        """Repeat a run that failed or was disturbed, as often as the user wants."""
+        """Offer to repeat a run that failed or was disturbed, as often as the user wants."""
         while not self._stopped and (run := self._run.repeatable) is not None:
             if self._pause(f"Enter continues, r repeats run {run.name}") != "r":
                 return
@@ -180,14 +181,15 @@ class LessonPlayer:
             self._print_lines([f"  {printable(line)} is not one of {', '.join(letters)}."])
 
     def _pause(self, text: str) -> str:
-        """Wait for the user's answer, and return it in lower case; "" if there is nobody to ask."""
+        """Wait for the user's answer, and return it in lower case; "" if the lesson is not
+        interactive."""
         return self._read(f"[{text}] ").strip().lower() if self._is_interactive else ""
 
     def _read(self, text: str) -> str:
         sys.stdout.write(replace_unprintable(text, sys.stdout.encoding))
         sys.stdout.flush()
         line = sys.stdin.readline()
-        if not line:  # the terminal's end of file: nobody will answer any more
+        if not line:  # end of file: no more answers will come
             self._is_interactive = False
             self._print_lines([""])
         return line

@@ -1,5 +1,5 @@
-"""Key l: guided experiments. Pages have their own screen; a run is watched on the dashboard, with a
-strip that says what to look at."""
+"""The key l: guided experiments. Pages have their own screen; a run is watched on the dashboard,
+with a strip of rows that say where to look."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 OPENS = Key("l", "l")
 """The key that opens the list of lessons, and closes it again."""
 ACTIONS_ON_PAGE = {"log", "quit"}
-"""Actions in the palette while a page is read; during a run it has all actions that do not
-disturb."""
+"""Actions in the palette while a page is read. During a run, the palette has all actions that do
+not disturb it."""
 
 
 class LessonKeys(FeaturePart):
-    """Handles the keys of the lesson in ``progress``, or of the choice of one. Without
-    ``conditions`` no lesson can be played; the lesson ``first`` is started at once."""
+    """Handles the keys of the lesson in ``progress``, or opens the list of lessons. Without
+    ``conditions`` no lesson can be played. The lesson ``first`` is started at once."""
 
     HELP = (
         "Keys of a lesson (l, or iopstui lesson NAME)",
@@ -76,11 +76,11 @@ class LessonKeys(FeaturePart):
         self._experiments = experiments
         self._first = first
         self._paused: LessonProgress | None = None
-        # results of finished lessons, by name
+        # the results of finished lessons, by name
         self._results: dict[str, str] = {}
-        # the dashboard's view before the lesson
+        # the view of the dashboard before the lesson
         self._view_before: tuple[ViewState, DisplayedRun] | None = None
-        # the message about the lesson's end, shown again while settings are restored
+        # the message about the lesson's end, which stays while settings are being restored
         self._end_message = ""
 
     # -- the list
@@ -132,7 +132,7 @@ class LessonKeys(FeaturePart):
             self._begin(lesson)
 
     def _begin(self, lesson: Lesson, start_over: bool = True) -> None:
-        """Open the lesson's first page, or the one where it was paused."""
+        """Open the lesson's first page, or the page where it was paused."""
         session = self.port.session
         if session is None or self.lessons is None or self.progress is not None:
             return
@@ -195,7 +195,7 @@ class LessonKeys(FeaturePart):
             self.port.pop()
 
     def continue_lesson(self) -> None:
-        """Start the run of the page shown, or go on to the next page."""
+        """Start the run of the shown page, or go to the next page."""
         progress = self.progress
         if progress is None or progress.run.running:
             return
@@ -220,7 +220,7 @@ class LessonKeys(FeaturePart):
             self._run_lesson()
 
     def escape(self) -> None:
-        """Stop the run; leave the lesson if none runs."""
+        """Stop the run. If no run is active, leave the lesson."""
         progress, session = self.progress, self.port.session
         if progress is None or session is None:
             return
@@ -234,7 +234,7 @@ class LessonKeys(FeaturePart):
     # -- runs
 
     def _run_lesson(self) -> None:
-        """Start the run of the page and show the dashboard."""
+        """Start the run of the page, and show the dashboard."""
         progress, session, dashboard = self.progress, self.port.live, self.port.dashboard
         if progress is None or dashboard is None or session is None:
             return
@@ -261,7 +261,7 @@ class LessonKeys(FeaturePart):
         self.port.paint()
 
     def _show_run_pane(self) -> None:
-        """Open the pane that the run is about, on a small terminal."""
+        """On a small terminal, open the pane to look at during the run."""
         from iopstui.features.lessons.screen.rows import PANES
 
         progress, dashboard = self.progress, self.port.dashboard
@@ -289,11 +289,11 @@ class LessonKeys(FeaturePart):
             case StepFinished() if event.error:
                 pass
             case _ if has_ended or isinstance(event, StepStarted):
-                # "press r to run it again" does not apply now
+                # remove "press r to run it again", which does not apply in a lesson
                 self.port.state.log.forget_notice()
 
     def _repeat_end_message(self, event: Event) -> None:
-        """Show the end message again instead of the marks of restored settings."""
+        """Show the end message again, in place of messages about restored settings."""
         match event:
             case StepStarted():
                 self._end_message = ""
@@ -301,7 +301,7 @@ class LessonKeys(FeaturePart):
                 self.port.show_message("info", self._end_message)
 
     def strip(self, width: int, height: int, tabbed: bool) -> Sequence[Row]:
-        """The strip of the dashboard; none unless a run is watched."""
+        """The rows above the message while a run is watched."""
         progress = self.progress
         if progress is None or not progress.watching:
             return ()
@@ -313,7 +313,7 @@ class LessonKeys(FeaturePart):
     # -- the end
 
     def leave(self) -> None:
-        """Go to the dashboard; l continues the lesson."""
+        """Go to the dashboard. The key l continues the lesson."""
         progress = self.progress
         if progress is None or progress.run.running:
             return
@@ -343,7 +343,7 @@ class LessonKeys(FeaturePart):
         self.port.show_message("info", message)
 
     def _back_to_dashboard(self) -> None:
-        """Restore the view from before the lesson; its seconds stay in the charts."""
+        """Restore the view from before the lesson. The lesson's seconds stay in the charts."""
         self._close_page()
         self.progress = None
         if self._view_before is not None:
@@ -356,7 +356,7 @@ class LessonKeys(FeaturePart):
         self.port.paint()
 
     def _clean_up(self, progress: LessonProgress) -> None:
-        """Restore the settings and remove the scratch files; nothing runs."""
+        """Restore the settings and remove the scratch files; no run is active now."""
         session = self.port.live
         knobs = progress.run.jobs.original_knobs()
         if knobs and session is not None:
@@ -375,39 +375,39 @@ class LessonKeys(FeaturePart):
                 progress.run.close()
 
     def forget(self) -> None:
-        """Another target: a paused lesson can't continue there."""
+        """Forget the paused lesson, because another target was opened."""
         self.end()
         self.progress = self._paused = self._view_before = None
 
-    # -- for other keys
+    # -- the lesson's effect on other keys
 
     @property
     def idle(self) -> bool:
-        """True while a lesson can be started."""
+        """Whether a lesson can be started."""
         return self.progress is None and not self._experiments.experimenting
 
     @property
     def is_waiting(self) -> bool:
-        """True while a lesson is open and none of its runs is active."""
+        """Whether a lesson is open and none of its runs is active."""
         return self.progress is not None and not self.progress.run.running
 
     @property
     def is_running(self) -> bool:
-        """True while a run of the lesson is active."""
+        """Whether a run of the lesson is active."""
         return self.progress is not None and self.progress.run.running
 
     @property
     def can_repeat(self) -> bool:
-        """True after a run that failed or was stopped."""
+        """Whether a run can be repeated, because it failed or was stopped."""
         return self.is_waiting and self.progress is not None and self.progress.can_repeat
 
     @property
     def mode(self) -> str | None:
-        """LESSON from its first page to its end."""
+        """LESSON from the lesson's first page to its end."""
         return LESSON if self.progress is not None else None
 
     def refuses(self, action: Action) -> bool:
-        """Refuse keys that would disturb a lesson, with a message."""
+        """Refuse keys that would disturb a lesson, and show a message."""
         self._end_message = ""
         progress = self.progress
         if progress is None or LESSON not in action.disturbs:
@@ -420,7 +420,7 @@ class LessonKeys(FeaturePart):
         return True
 
     def offers(self, action: Action) -> bool:
-        """Actions in the palette while a lesson is open."""
+        """Whether the palette offers the action while a lesson is open."""
         if self.progress is None or any(action is a for a in self.ACTIONS):
             return True
         return action.id in ACTIONS_ON_PAGE or (self.progress.watching and action.quiet)
@@ -440,7 +440,7 @@ class LessonKeys(FeaturePart):
             footer=(Footer("Continue", {LESSON: 10}, when=lambda lessons: lessons.is_waiting),),
         ),
         Action(
-            # pressed on the dashboard, r does this, too
+            # on the dashboard, the dashboard's own binding of r does the same
             "lesson_again", (Key("", "r"),), repeat_run, applies=lambda lessons: lessons.can_repeat,
             footer=(Footer("Again", {LESSON: 20}, when=lambda lessons: lessons.can_repeat),),
         ),

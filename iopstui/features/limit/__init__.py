@@ -1,1 +1,2 @@
-"""`iopstui limit`: the highest open-loop rate at which a job keeps a bound on its latency."""
+"""`iopstui limit`: find the highest open-loop rate at which a job's latency stays within a
+bound."""

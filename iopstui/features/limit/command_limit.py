@@ -1,4 +1,4 @@
-"""`iopstui limit`: the highest rate at which a job keeps a latency."""
+"""`iopstui limit`: find the highest rate at which a job's latency stays within a bound."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """The search for a limit: which rate to measure next, an estimate, and the answer in words.
 
-A p99 keeps its bound as long as at most 1 % of the I/Os are slower. So each run at a rate gives a
-count of slow I/Os. Slow I/Os come in groups (one that waits makes the next ones wait), so they are
-counted by second, and a run counts for only as many independent I/Os as the spread of its seconds
-allows. Some I/Os are slow at any rate; above that floor, the logit of the share is assumed to be
-linear in the logarithm of the rate near the bound, which nearly holds for queues."""
+A p99 is within its bound as long as at most 1 % of the I/Os are slower than the bound. So each run
+at a rate gives a count of slow I/Os. Slow I/Os come in groups (one that waits makes the next ones
+wait). So they are counted by second, and the spread of a run's seconds determines for how many
+independent I/Os the run counts. Some I/Os are slow at any rate. Above this floor, the logit of the
+share of slow I/Os is assumed to be linear in the logarithm of the rate near the bound, which is
+nearly true for queues."""
 
 from __future__ import annotations
 
@@ -19,31 +20,33 @@ from iopstui.model.fio.jobfile import Section
 from iopstui.model.metrics.statistics import t_quantile
 
 GRID = 120
-"""Rates that are tried as the limit."""
+"""How many rates are tried as the limit."""
 STEEPNESS = tuple(0.5 * 1.5**n for n in range(18))
-"""The powers of the rate with which the odds of a slow I/O may grow: 0.5 to 490."""
+"""The exponents that are tried for the growth of the odds of a slow I/O with the rate: 0.5 to
+490."""
 FLOORS = (0.0, 0.1, 0.3, 0.6)
-"""Slow I/Os that no queue causes, as a share of the allowed ones: they come at every rate."""
+"""The floors that are tried: slow I/Os that occur at every rate, as a share of the allowed ones."""
 NEAR_SHARES = 0.1, 10.0
-"""Runs whose share of slow I/Os is within this multiple of the allowed one say how they group."""
+"""Runs whose share of slow I/Os is between these multiples of the allowed share show how slow I/Os
+are grouped near the bound."""
 BEND = 0.15
-"""A run may miss the straight line by this share of its distance from the bound."""
+"""A run may differ from the straight line by this share of its distance from the bound."""
 GROUP = 1.0
-"""How many slow I/Os follow one another, in units of the I/Os that arrive within the bound, divided
-by the share of time in which the device is idle (heavy traffic: a reflected Brownian motion)."""
+"""The length of a group of slow I/Os. The unit is the I/Os that arrive during the bound, divided by
+the share of time in which the device is idle (heavy traffic: a reflected Brownian motion)."""
 MIN_IDLE = 0.03
 STALLED = 0.9
-"""A second with this share of a run's slow I/Os stands alone."""
+"""A second with this share of a run's slow I/Os counts as a single stall."""
 DECIDED = 6.6
-"""Twice the log-likelihood ratio at which one run alone decides: 99 %."""
+"""Twice the log-likelihood ratio (99 %) at which a single run decides."""
 BEHIND = 0.03
-"""A device that completes fewer I/Os than asked for, by this share, can't carry the rate."""
+"""If a device completes fewer I/Os than requested by this share, it can't sustain the rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """The I/Os that were completed in one second, and how many of them were ``slow``, which means
-    that they took longer than the bound."""
+    """The I/Os completed in one second, and how many of them were ``slow``, that is, took longer
+    than the bound."""
 
     ios: int
     slow: int
@@ -51,8 +54,8 @@ class Second:
 
 @dataclass(frozen=True)
 class Run:
-    """A run at one rate, in I/Os per second: ``asked`` for, and ``rate`` as completed. ``allowed``
-    is the share that may be slow (0.01), ``bound_s`` the bound."""
+    """A run at one rate. In I/Os per second, ``asked`` is the requested rate and ``rate`` the
+    completed one. ``allowed`` is the share that may be slow (0.01), ``bound_s`` the bound."""
 
     asked: float
     rate: float
@@ -60,33 +63,33 @@ class Run:
     allowed: float
     bound_s: float
     capacity: float
-    """I/Os per second that the device completes at most, as far as is known."""
+    """The most I/Os per second that the device can complete, as far as is known."""
 
     @cached_property
     def ios(self) -> int:
-        """All I/Os."""
+        """The number of all I/Os."""
         return sum(second.ios for second in self.seconds)
 
     @cached_property
     def slow(self) -> int:
-        """Those that took longer than the bound."""
+        """The number of I/Os that took longer than the bound."""
         return sum(second.slow for second in self.seconds)
 
     @property
     def share(self) -> float:
-        """The share of slow I/Os; 1 where the device fell behind."""
+        """The share of slow I/Os; 1 if the device fell behind."""
         return 1.0 if self.is_behind else self.slow / self.ios if self.ios else 0.0
 
     @property
     def is_behind(self) -> bool:
-        """Whether clearly fewer I/Os were completed than asked for: the others wait longer and
+        """Whether clearly fewer I/Os were completed than requested; the others then wait longer and
         longer."""
         chance = 4 / math.sqrt(max(1, self.ios))
         return self.rate < self.asked * (1 - BEHIND - chance)
 
     @property
     def load(self) -> float:
-        """The rate at which I/Os arrived: the one asked for, unless fio's rate was clearly
+        """The rate at which I/Os arrived: the requested one, unless fio's rate was clearly
         different."""
         chance = 3 / math.sqrt(max(1, self.ios))
         sent = not self.is_behind and abs(self.rate / self.asked - 1) > chance
@@ -101,42 +104,43 @@ class Run:
 
     @cached_property
     def spread(self) -> tuple[float, float]:
-        """The variance of the seconds' counts of slow I/Os: as it is, and as it would be if each
-        I/O were slow independently."""
+        """The variance of the seconds' counts of slow I/Os: the observed one, and that of
+        independent I/Os."""
         count, share = len(self.seconds), self.slow / self.ios if self.ios else 0.0
         squares = sum((second.slow - share * second.ios) ** 2 for second in self.seconds)
         return squares, max(0, count - 1) / max(1, count) * self.slow * (1 - share)
 
     @property
     def is_stalled(self) -> bool:
-        """Whether one second has most of the slow I/Os: something held the device up once."""
+        """Whether most slow I/Os are in a single second, because something stopped the device
+        once."""
         most = max((second.slow for second in self.seconds), default=0)
         alone = len(self.seconds) > 2 and most > STALLED * self.slow
         return alone and most > 10 * self.grouping and self.slow > self.allowed * self.ios
 
     @property
     def is_saturated(self) -> bool:
-        """Whether, apart from the share that may be slow, most I/Os are slow: the queue grows
+        """Whether most I/Os, besides the share that may be slow, are slow: the queue then grows
         during the run."""
         return self.share > (1 + self.allowed) / 2
 
     @property
     def is_near(self) -> bool:
-        """Whether the run says how slow I/Os come in groups near the bound."""
+        """Whether the run shows how slow I/Os are grouped near the bound."""
         low, high = NEAR_SHARES
         return low * self.allowed <= self.share <= high * self.allowed and not self.is_behind
 
     def evidence(self) -> float:
-        """Twice the log-likelihood ratio against the allowed share: above 0 the run speaks against
-        the bound being kept, below 0 for it."""
+        """Twice the log-likelihood ratio against the allowed share. If it is above 0, the run
+        speaks against the bound being met; below 0, for it."""
         n, share = self.ios / self.grouping, self.share
         ratio = 2 * (_likelihood(share, n, share) - _likelihood(share, n, self.allowed))
         return ratio if share > self.allowed else -ratio
 
     @property
     def keeps(self) -> bool | None:
-        """Whether the run kept the bound; ``None`` if it is too close, or has too few independent
-        I/Os, to tell."""
+        """Whether the run met the bound; ``None`` if its share is too near the allowed one, or if
+        it has too few independent I/Os to tell."""
         evidence = self.evidence()
         return None if abs(evidence) < DECIDED else evidence < 0
 
@@ -153,7 +157,7 @@ def _logit(share: float) -> float:
 
 
 def _curve(logit: float, least: float) -> float:
-    """The share of slow I/Os: the ``least`` share, and those that queue, whose log odds are
+    """The share of slow I/Os: the ``least`` share, plus those that queue, whose log odds are
     ``logit``."""
     queued = 1 / (1 + math.exp(-logit)) if logit > -30 else 1e-13
     return min(1 - 1e-9, least + queued)
@@ -161,9 +165,9 @@ def _curve(logit: float, least: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """An estimate of the limit: it lies between ``low`` and ``high`` with 95 % confidence, and
-    ``best`` is the likeliest. An end beyond which nothing was measured is ``None``. ``steepness``
-    is the power of the rate with which the odds of a slow I/O grow."""
+    """An estimate of the limit. With 95 % confidence it is between ``low`` and ``high``; ``best``
+    is the most likely value. An end beyond which nothing was measured is ``None``. ``steepness`` is
+    the exponent with which the odds of a slow I/O grow with the rate."""
 
     low: float | None
     high: float | None
@@ -172,7 +176,7 @@ class Estimate:
 
     @property
     def half_width(self) -> float:
-        """Half of the interval, as a share of its middle."""
+        """Half of the interval's width, as a share of its middle."""
         if self.low is None or self.high is None:
             return math.inf
         return (self.high - self.low) / (self.high + self.low)
@@ -186,7 +190,7 @@ def estimate(runs: Sequence[Run]) -> Estimate | None:
     fitted = _Fit(runs, weights)
     near = [run for run in runs if run.is_near]
     if len(near) > 2:
-        # if the runs scatter around the line more than their seconds explain, each counts for less
+        # if the runs scatter around the line more than their seconds explain, give each less weight
         excess = fitted.scatter(near) / (len(near) - 2)
         if excess > 1:
             fitted = _Fit(runs, _weights(runs, excess))
@@ -195,8 +199,9 @@ def estimate(runs: Sequence[Run]) -> Estimate | None:
 
 
 def _weights(runs: Sequence[Run], excess: float) -> list[float]:
-    """For how many independent I/Os each run counts. It is computed from all runs together: if each
-    had its own grouping, runs that happened to see a long queue would count least."""
+    """For how many independent I/Os each run counts. The grouping is computed from all runs
+    together: with a grouping of its own, a run that happened to see a long queue would count
+    least."""
     near = [run for run in runs if run.is_near]
     squares = sum(run.spread[0] for run in near)
     expected = sum(run.grouping * run.spread[1] for run in near)
@@ -207,13 +212,14 @@ def _weights(runs: Sequence[Run], excess: float) -> list[float]:
         share = (run.share * run.ios + 0.5) / (run.ios + 1)
         distance = BEND * (_logit(share) - _logit(run.allowed))
         most = 1 / distance**2 / (share * (1 - share)) if distance else math.inf
-        # in a growing queue, the longer the run, the more I/Os are slow: it only says "beyond"
+        # in a growing queue the share of slow I/Os depends on the run's length, so the run only
+        # shows that the rate is beyond the limit
         weights.append(min(n, 1.0) if run.is_saturated else min(n, most))
     return weights
 
 
 class _Fit:
-    """The likelihood of every limit on a grid, each with the steepness that fits best."""
+    """The likelihood of every limit on a grid, each with its best steepness."""
 
     def __init__(self, runs: Sequence[Run], weights: Sequence[float]) -> None:
         self._runs, self._weights = runs, weights
@@ -226,14 +232,15 @@ class _Fit:
         self._curves = [(steepness, *end) for steepness in STEEPNESS for end in ends]
         self._profile = [self._best_curve(limit) for limit in self._limits]
         top = max(range(GRID), key=lambda n: self._profile[n][0])
-        # of a plateau its middle
+        # use the middle of a plateau
         level = self._profile[top][0] - 0.05
         flat = [n for n in range(GRID) if self._profile[n][0] >= level]
         self.best = sum(self._limits[n] for n in flat) / len(flat)
         self.most, self.steepness, self.floor = self._profile[top]
 
     def _best_curve(self, limit: float) -> tuple[float, float, float]:
-        """The likelihood of the likeliest curve through this limit, its steepness and its floor."""
+        """The likelihood of the most likely curve through this limit, with its steepness and its
+        floor."""
         data = [(weight, run.share, log - limit)
                 for run, weight, log in zip(self._runs, self._weights, self._logs, strict=True)
                 ]  # fmt: skip
@@ -243,14 +250,14 @@ class _Fit:
             for weight, slow, distance in data:
                 share = _curve(middle + steepness * distance, least)
                 total += weight * (slow * math.log(share) + (1 - slow) * math.log1p(-share))
-                if total < best[0]:  # the other runs cannot add to it
+                if total < best[0]:  # stop: further runs can only lower the likelihood
                     break
             else:
                 best = max(best, (total, steepness, floor))
         return best
 
     def scatter(self, near: Sequence[Run]) -> float:
-        """The squared distance of runs from the curve, in units of their own errors."""
+        """The squared distances of the runs from the curve, in units of their own errors."""
         total = 0.0
         middle, least = _logit(self._allowed * (1 - self.floor)), self.floor * self._allowed
         for run, weight, log in zip(self._runs, self._weights, self._logs, strict=True):
@@ -260,8 +267,8 @@ class _Fit:
         return total
 
     def interval(self, drop: float) -> Estimate:
-        """The interval of all limits whose log-likelihood is near the best one's: at most half of
-        ``drop`` below it."""
+        """The interval of all limits whose log-likelihood is at most half of ``drop`` below the
+        best one's."""
         inside = [limit for limit, (value, *_) in zip(self._limits, self._profile, strict=True)
                   if 2 * (self.most - value) <= drop]  # fmt: skip
         step = self._limits[1] - self._limits[0]
@@ -274,26 +281,26 @@ class _Fit:
 
 
 SHORT_S, LONG_S = 5.0, 12.0
-"""The measured seconds of a run that looks for the range of the limit, and of one near the
+"""The measured seconds of a run that looks for the range of the limit, and of a run near the
 limit."""
 UP, DOWN, APART, BEYOND = 1.35, 2.0, 1.25, 1.05
 NARROW = 0.045
-"""Half of the interval, as a share of its middle: narrow enough to end."""
+"""If half of the interval, as a share of its middle, is at most this, the search ends."""
 NEAR = 0.25
 PLACES = (0.5, 0.2, 0.8)
-"""Where in the interval the next rates are."""
+"""The positions within the interval at which the next rates are measured."""
 MIN_NEAR = 3
 SLOWED = 0.9
-"""A device that falls behind at less than this share of what it did before is slower now."""
+"""If a device falls behind at less than this share of what it did before, it has become slower."""
 LIKELY = 3.84
-"""Twice the log-likelihood ratio of 95 %."""
+"""Twice the log-likelihood ratio for 95 %."""
 REPEATED = 2
-"""Times in a row that runs may be disturbed before a lower rate is tried."""
+"""How many runs in a row may be disturbed before a lower rate is tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to run next."""
+    """The rate of the next run, and its measured seconds."""
 
     rate: float
     seconds: float
@@ -302,26 +309,26 @@ class Step:
 @dataclass
 class Search:
     """A search. ``first`` is the rate to begin with, ``lowest`` the lowest rate to try, and
-    ``capacity`` the most I/Os per second that the device has completed."""
+    ``capacity`` the most I/Os per second that the device has completed so far."""
 
     first: float
     lowest: float
     capacity: float
     runs: list[Run] = field(default_factory=list)
     changes: list[str] = field(default_factory=list)
-    """What runs contradict of the runs before them."""
+    """Sentences on how runs contradict earlier runs."""
     disturbed: list[float] = field(default_factory=list)
-    """Rates of runs that something else disturbed, since one as fast was not."""
+    """The rates of disturbed runs, without those up to the rate of a later undisturbed run."""
     _found: Estimate | None = None
 
     @property
     def is_never_kept(self) -> bool:
-        """Whether even the lowest rate certainly fails."""
+        """Whether even the lowest rate certainly misses the bound."""
         lowest = [run.evidence() for run in self.runs if run.asked <= self.lowest * 1.01]
         return sum(lowest) >= DECIDED
 
     def add(self, run: Run) -> None:
-        """Count a run. If it contradicts earlier runs, the device has changed, and those no longer
+        """Add a run. If it contradicts earlier runs, the device has changed, and those no longer
         count."""
         self.disturbed = [rate for rate in self.disturbed if rate > run.asked]
         most, self.capacity = self.capacity, max(self.capacity, run.rate)
@@ -348,28 +355,28 @@ class Search:
         return "", 0
 
     def estimate(self) -> Estimate | None:
-        """By the runs so far."""
+        """The estimate from the runs so far."""
         return self._found
 
     @property
     def ceiling(self) -> float:
-        """The rate from which on runs were disturbed repeatedly."""
+        """The rate from which on runs were repeatedly disturbed."""
         return min(self.disturbed) if len(self.disturbed) >= REPEATED else math.inf
 
     def next(self) -> Step | None:
-        """The next run; ``None`` if the interval is narrow enough, or there is no lower rate to
+        """The next run; ``None`` if the interval is narrow enough, or if no lower rate is left to
         try."""
         step, ceiling = self._wanted(), self.ceiling
         if step is None or step.rate < ceiling:
             return step
-        # a disturbance may be harmless at a lower rate, at which hardly any I/O is slow
+        # a lower rate may be unaffected, because hardly any I/O is slow there
         kept = [run.asked for run in self.runs if run.asked < ceiling and run.share <= run.allowed]
         rate = math.sqrt(max(kept) * ceiling) if kept else ceiling / DOWN
         is_found = kept and ceiling < max(kept) * APART
         return None if is_found or rate < self.lowest else Step(rate, step.seconds)
 
     def _wanted(self) -> Step | None:
-        """The next run, if nothing is disturbed."""
+        """The next run, if no run had been disturbed."""
         if not self.runs:
             return Step(self.first, SHORT_S)
         found = self._found
@@ -383,13 +390,13 @@ class Search:
         if high is None and not any(run.share > run.allowed for run in self.runs):
             return Step(self._higher(max(rates)), SHORT_S)
         if low is None:
-            # the less busy the device, the sooner a run shows that the bound is kept
+            # at a lower rate the device is less busy, and a run shows sooner that the bound is met
             return Step(max(self.lowest, min(rates) / APART), LONG_S)
         if high is None:
             return Step(max(rates) * BEYOND, SHORT_S)
         near = [run for run in self.runs if low / 1.1 <= run.asked <= high * 1.1]
         half = (high - low) / (high + low)
-        # a line only through runs on one side of the limit would have to be exactly straight
+        # also require runs on both sides: with runs on only one side, the line is an extrapolation
         sides = {run.share > run.allowed for run in near if not run.is_saturated}
         if found.half_width <= NARROW and len(near) >= MIN_NEAR and len(sides) == 2:
             return None
@@ -398,8 +405,8 @@ class Search:
         return Step(rate, LONG_S if half < NEAR else SHORT_S)
 
     def _higher(self, rate: float) -> float:
-        """The next rate above all rates that kept the bound, but not far beyond what the device can
-        do."""
+        """The next rate above all rates that met the bound, but not far beyond the device's
+        capacity."""
         if rate < 0.95 * self.capacity:
             return math.sqrt(rate * self.capacity)
         return max(rate * 1.06, 1.06 * self.capacity) if rate < self.capacity else rate * UP
@@ -409,13 +416,13 @@ class Search:
         return lowest.share > lowest.allowed
 
 
-# A job that sends I/Os at a given rate whatever the disk does: its options, and which jobs can't.
+# A job that sends I/Os at a given rate, whatever the disk does: its options, and which jobs can't.
 
 
 MIN_DEPTH, MAX_DEPTH = 64, 4096
 MAX_BUFFER_BYTES = 256 << 20
 DEPTH_FACTOR = 16
-"""The queue has room for this multiple of the I/Os that arrive within the bound. If it is full
+"""The queue has room for this multiple of the I/Os that arrive during the bound. If it is full
 nevertheless, all I/Os in it are slow."""
 DEEPER = 4
 _MIXED = ("rw", "randrw", "readwrite")
@@ -424,25 +431,26 @@ _SYNCS = ("fsync", "fdatasync", "sync_file_range")
 
 @dataclass(frozen=True, slots=True)
 class OpenLoop:
-    """How a job's load is set. ``jobs`` is its number of jobs; ``mixed`` is the share of reads if
-    it both reads and writes (``None`` if it does one of them)."""
+    """How a job's rate is set. ``jobs`` is its number of jobs; ``mixed`` is the share of reads if
+    it reads and writes, else ``None``."""
 
     jobs: int
     mixed: float | None
     largest_block: int
 
     def depth(self, rate: float, bound_s: float, deeper: int = 0) -> int:
-        """How many I/Os each job may have in flight."""
+        """The number of I/Os that each job may have in flight."""
         room = max(MIN_DEPTH, math.ceil(DEPTH_FACTOR * rate * bound_s)) * int(DEEPER**deeper)
         return max(1, math.ceil(min(room, self.most_in_flight) / self.jobs))
 
     @property
     def most_in_flight(self) -> int:
-        """The most I/Os in flight of all jobs together: fio has a buffer for each."""
+        """Limit for the I/Os in flight of all jobs together, because fio has a buffer for each."""
         return min(MAX_DEPTH, max(MIN_DEPTH, MAX_BUFFER_BYTES // self.largest_block))
 
     def options(self, rate: float, depth: int, seed: int) -> dict[str, str]:
-        """The options for ``rate``. With another ``seed`` the I/Os arrive at other random times."""
+        """The options for ``rate``. With another ``seed``, the I/Os arrive at other random
+        times."""
         each = rate / self.jobs
         rates = [each] if self.mixed is None else [each * self.mixed, each * (1 - self.mixed)]
         return {
@@ -451,13 +459,13 @@ class OpenLoop:
         }  # fmt: skip
 
     def asked(self, rate: float) -> float:
-        """The rate that ``options`` sets, in whole I/Os a second."""
+        """The rate that ``options`` sets, in whole I/Os per second."""
         parts = self.options(rate, 1, 0)["rate_iops"].split(",")
         return float(self.jobs * sum(map(int, parts)))
 
 
 def open_loop(shape: JobShape, section: Section, largest_block: int) -> OpenLoop:
-    """The ``OpenLoop`` of a job that can be sent at a rate."""
+    """The ``OpenLoop`` of a job, which can be sent at a rate."""
     rw = section.options.get("rw", section.options.get("readwrite", "read")).partition(":")[0]
     mixed = None
     if rw in _MIXED:
@@ -486,33 +494,35 @@ def why_no_open_loop(shape: JobShape, options: Mapping[str, str]) -> tuple[str, 
 
 
 def may_be_full(per_second: float, slowest_s: float, room: int) -> bool:
-    """Whether I/Os may have filled the queue in a second: no more can be in flight at once than
-    arrived within the time of the slowest one."""
+    """Whether I/Os may have filled the queue in a second: at most as many can be in flight at once
+    as arrive during the slowest one."""
     most = per_second * slowest_s
     return most + 4 * math.sqrt(most) + 4 >= room
 
 
 FOUND, NEVER, NO_LIMIT, UNSURE = "found", "never", "no-limit", "unsure"
 WIDE = 0.25
-"""If half of the interval, as a share of its middle, is more than this, it says too little."""
+"""If half of the interval, as a share of its middle, is more than this, the interval is too wide to
+be useful."""
 ENOUGH = 0.07
-"""If half of the interval is less than this, it is narrow enough to need no comment."""
+"""If it is less than this, the interval needs no comment."""
 MEASURED_SHARE = 0.7
-"""The share of a search's time that is measured; the rest is needed for starts and settling."""
+"""The share of a search's time that is spent measuring; the rest is for starts and settling."""
 MORE = 1.3
 STEP_S = 60
 MAX_CHANGES = 1
 CAUSES = "the end of a burst, a cache that filled, throttling"
 MAX_SPOILED = 4
-"""How many runs in a row: the rate, the same rate again, and two lower ones."""
+"""How many runs in a row may be disturbed: one at a rate, one more at that rate, and two at lower
+rates."""
 INTERRUPTED = "interrupted"
 DISTURBED = "too many runs were disturbed. Next: end what disturbed them, and start it again"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a search. ``kind`` is a constant of this module; the limit lies between ``low``
-    and ``high`` with 95 % confidence, as far as they are known; ``text`` says so, and ``notes`` say
+    """The result of a search. ``kind`` is a constant of this module. With 95 % confidence the limit
+    is between ``low`` and ``high``, as far as they are known. ``text`` says so, and ``notes`` say
     what else happened."""
 
     kind: str
@@ -526,9 +536,9 @@ class Answer:
 def conclude(
     search: Search, bound: str, spoiled: Sequence[str], ended: str = "", spoiled_runs: int = 0
 ) -> Answer:
-    """The answer of a search. ``bound`` is as the user wrote it; ``spoiled`` says why
-    ``spoiled_runs`` do not count; ``ended`` says why no more could be measured ("" if the search
-    found its answer or ran out of time)."""
+    """The answer of a search. ``bound`` is written as the user did; ``spoiled`` says why
+    ``spoiled_runs`` do not count; ``ended`` says why nothing more could be measured ("" if the
+    search found its answer or ran out of time)."""
     found = search.estimate()
     notes = [f"The disk changed: {change} ({CAUSES}). The limit is that of afterwards."
              for change in search.changes]  # fmt: skip
@@ -574,13 +584,13 @@ def _result(
 
 
 def _rates(low: float, high: float) -> str:
-    """ "1,680 to 1,810/s": with no more digits than the interval has."""
+    """A range such as "1,680 to 1,810/s", with no more digits than the interval justifies."""
     unit = 10 ** max(0, len(str(int(high - low))) - 2)
     return f"{unit * int(low / unit):,} to {unit * -int(-high // unit):,}/s"
 
 
 def range_text(found: Estimate) -> str:
-    """ "909 to 990/s at 95 %", "above 931/s": as far as it is known."""
+    """The known range of the limit, such as "909 to 990/s at 95 %" or "above 931/s"."""
     if found.low is not None and found.high is not None:
         return f"{_rates(found.low, found.high)} at 95 %"
     if found.high is not None:

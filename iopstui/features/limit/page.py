@@ -1,4 +1,4 @@
-"""The page of a search on the screen: the answer so far, the latency over the rate, its runs."""
+"""The page of a search on the screen: the answer so far, the latency against the rate, the runs."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ MIN_CHART, TABLE_ROWS = 8, 9
 
 @dataclass
 class ShownSearch:
-    """A search on the screen: its ``answer`` once it has ended, or the ``error`` that ended it.
-    ``began`` is a time of the monotonic clock."""
+    """A search on the screen, with its ``answer`` once it has ended, or the ``error`` that ended
+    it. ``began`` is in seconds of the monotonic clock."""
 
     runner: LimitRunner
     answer: Answer | None = None
@@ -41,7 +41,7 @@ class ShownSearch:
 
     @property
     def so_far(self) -> str:
-        """What is known so far: the answer, or the interval from the runs so far."""
+        """The result so far: the answer, or the interval from the runs so far."""
         if self.answer is not None:
             return self.answer.text
         if self.error:
@@ -50,7 +50,7 @@ class ShownSearch:
 
     @property
     def now(self) -> str:
-        """What is measured at the moment."""
+        """What is being measured."""
         step = self.runner.step
         if step is None:
             return "Measuring the job as it is"
@@ -60,8 +60,8 @@ class ShownSearch:
 def page_rows(
     shown: ShownSearch, width: int, height: int, chart: XYChart, charset: Charset, t: float
 ) -> tuple[list[Row], list[Row]]:
-    """The rows that stay on top, and the rows of the table below; together they fill ``height``
-    rows if the table is short. ``t`` is now."""
+    """The rows that stay on top, and the rows of the table below. Together they fill ``height``
+    rows if the table is short. ``t`` is the present time."""
     runner = shown.runner
     top = [*_head(shown, width, charset, t)]
     if shown.answer is not None:
@@ -91,7 +91,7 @@ def _head(shown: ShownSearch, width: int, charset: Charset, t: float) -> Iterato
 
 
 def curve_spec(runner: LimitRunner) -> XYSpec:
-    """The chart of the percentile over the rate: runs that count, runs that are left out, the
+    """The chart of the percentile against the rate: runs that count, runs that are left out, the
     unchanged job, the bound, and the interval of the limit."""
     setup, found = runner.setup, runner.found
     points = [(row.asked or 0.0, row.figure_ns, row.left_out) for row in runner.rows
@@ -127,7 +127,8 @@ def curve_spec(runner: LimitRunner) -> XYSpec:
 
 
 class LimitPage(LiveRows):
-    """Shows ``shown()``, the newest search; its keys call ``on_stop`` and ``on_new``."""
+    """Shows the newest search, which ``shown()`` returns. Its keys call ``on_stop`` and
+    ``on_new``."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("x", "stop", show=False), Binding("n", "again", show=False),
@@ -157,18 +158,18 @@ class LimitPage(LiveRows):
             self.show_hints()
 
     def rows(self, width: int) -> Sequence[Row]:
-        """The answer and the curve, then the runs that match all of the words."""
+        """The answer and the curve, then the runs that contain all words of the filter."""
         self._key_hints()
         top, table = page_rows(self._shown(), width, self.body_height, self._chart, self.charset,
                                time.monotonic())  # fmt: skip
         return [*top, *(r for r in table if self.matches("".join(text for text, _ in r)))]
 
     def action_stop(self) -> None:
-        """End the search; what is measured stays."""
+        """End the search. Runs measured so far are kept."""
         self._stop()
 
     def action_again(self) -> None:
-        """Ask for another search, if none runs."""
+        """Ask for another search if none is running."""
         if not self._shown().active:
             self.dismiss(None)
             self._new()

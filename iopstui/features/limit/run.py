@@ -1,4 +1,4 @@
-"""Look for the limit: from its arguments to the exit code, with its table and JSON."""
+"""Search for the limit: from the arguments to the exit code, with its table and JSON."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ def limit_text(
     setup: LimitSetup, answer: Answer, rows: Sequence[Row], closed: Row | None, saturated: str,
     width: int,
 ) -> str:  # fmt: skip
-    """The runs, the lowest rate first, then the unchanged job to compare with, and in the end the
-    answer."""
+    """The runs (lowest rate first), the unchanged job for comparison, and the answer."""
     job = f"{setup.run.job} on {setup.target.name}"
     lines = [printable(f"{job}, random arrivals (open loop): {setup.keep.text}"), ""]
     lines += [*table_lines(setup, rows, closed), ""]
@@ -50,8 +49,8 @@ def limit_text(
 def table_lines(
     setup: LimitSetup, rows: Sequence[Row], closed: Row | None
 ) -> list[str]:  # fmt: skip
-    """The table: its heading, a line for each run, the lowest rate first, and in the end the
-    unchanged job."""
+    """The table: its heading, a line for each run (lowest rate first), and at the end the unchanged
+    job."""
     keep = setup.keep
     head = ("RATE/S", keep.path[-1].upper(), f"OVER {latency(keep.required)}", "SECONDS",
             "IN FLIGHT", "")  # fmt: skip
@@ -77,7 +76,7 @@ def _cells(row: Row, allowed: float) -> tuple[str, ...]:
 def limit_json(
     setup: LimitSetup, answer: Answer, rows: Sequence[Row], closed: Row | None, saturated: str
 ) -> dict[str, Any]:
-    """Return the answer as an object for JSON: rates in I/Os per second, latencies in ns."""
+    """The answer as an object for JSON. Rates are in I/Os per second, latencies in ns."""
     return {
         "job": setup.run.job, "target": setup.target.path, "keep": setup.keep.text,
         "bound_ns": setup.keep.required, "allowed_share": setup.allowed, "result": answer.kind,

@@ -40,38 +40,40 @@ from iopstui.session.run_loop import RunLoop
 from iopstui.session.tick.context import NOBODY
 
 START_SHARE = 0.75
-"""The first rate, as a share of what the unchanged job does."""
+"""The first rate, as a share of the unchanged job's rate."""
 LOWEST_SHARE = 0.02
-"""The lowest rate: a device that is idle most of the time answers as fast as it can."""
+"""The lowest rate, as a share of the unchanged job's rate. At such a rate a device is mostly idle,
+and answers as fast as it can."""
 MIN_RATE = 20.0
 OVERHEAD_S = 2.5
 HARMLESS = 0.1
-"""Other activity makes I/Os slower, so a run with hardly any slow ones counts nevertheless; this
-share of the allowed ones is hardly any."""
+"""If a run's slow I/Os are fewer than this share of the allowed ones, it counts even if it was
+disturbed, because a disturbance makes I/Os only slower."""
 CPU_SHARE = 0.1
-"""Of the I/Os in flight: fewer that wait for a CPU don't make the others slow."""
+"""If less than this share of the I/Os in flight waits for a CPU, that does not make the others
+slow."""
 MAX_DEEPER = 2
 SPOILING = ("throttled", "steal", "neighbour", "thermal", "io-errors")
-"""Findings that tell of something other than the disk and this job."""
+"""Findings that name another cause of slow I/Os than the disk and this job."""
 LIMITS = ("cgroup-limit", "volume-limit", "above", "tags", "cap")
-"""Findings that name what is full."""
+"""Findings that name the limit that was reached."""
 
 
 def share_text(share: float) -> str:
-    """ "0.31 %", "12 %": with two digits."""
+    """A share in percent with two digits, such as "0.31 %" or "12 %"."""
     return f"{100 * share:.0f} %" if share >= 0.095 else f"{100 * share:.2g} %"
 
 
 DISTURBED, STALLED = "disturbed", "stalled"
-"""Why a run was left out."""
+"""The reasons why a run was left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A run as it is shown. ``asked`` is the rate asked for (``None`` for the unchanged job);
-    ``figure_ns`` is the percentile that has the bound; ``depth`` is how many I/Os each job may have
-    in flight (``None``: the job's own depth); ``spoiled`` says what disturbed the run; ``left_out``
-    says in a word or two why it does not count ("" if it does)."""
+    """A run as it is shown. ``asked`` is the requested rate (``None`` for the unchanged job);
+    ``figure_ns`` is the percentile that the bound limits; ``depth`` is how many I/Os each job may
+    have in flight (``None``: the job's own depth); ``spoiled`` says what disturbed the run;
+    ``left_out`` says in a word or two why it does not count ("" if it does)."""
 
     asked: float | None
     point: Point
@@ -87,7 +89,7 @@ class Row:
 
 @dataclass
 class _Collector:
-    """Figures of one run; ``take`` gets its events."""
+    """The figures of a run, computed from its events."""
 
     setup: LimitSetup
     seconds: float
@@ -105,7 +107,7 @@ class _Collector:
         self._settling = SettlingFilter(SETTLE_S, self.seconds)
 
     def take(self, event: Event) -> None:
-        """Count one frame, and the findings in it."""
+        """Process an event: count a frame, and the findings in it."""
         match event:
             case FrameReady():
                 self.meter.add(event.frame)
@@ -114,7 +116,7 @@ class _Collector:
             case FindingReported():
                 self.findings[event.finding.rule] = event.finding
             case FindingEnded():
-                pass  # it held in some of the seconds
+                pass  # keep the finding: it held in some of the run's seconds
 
     def _count(self, frame: Frame) -> None:
         second = Meter(self.setup.keep.path)
@@ -130,9 +132,9 @@ class _Collector:
 
 
 class LimitRunner:
-    """Runs a search. ``rows`` has the runs so far; ``notify`` gets a line about each. ``found`` is
-    the estimate from them, ``step`` is what is measured now. If a ``session`` is given, it belongs
-    to a screen, which passes its events on."""
+    """Runs a search. ``rows`` are the runs so far; ``notify`` is called with a line about each.
+    ``found`` is the estimate from them, ``step`` is the run that is being measured. If a
+    ``session`` is given, it belongs to a screen, which passes its events on."""
 
     def __init__(
         self, setup: LimitSetup, sink: Callable[[Event], None], notify: Callable[[str], None],
@@ -152,13 +154,14 @@ class LimitRunner:
         self._notify = notify
         self._spoiled: dict[tuple[float, str], str] = {}
         self._in_a_row = 0
-        # other random arrivals in each search: with the same ones, two searches would err alike
+        # each search uses other random arrivals: with the same ones, two searches would have the
+        # same error
         self._seed = random.randrange(1 << 30)
         self._ended = ""
 
     def run(self) -> Answer:
-        """Look for the limit. Raises Interrupted if no rate was measured until then, or the error
-        of a run that fails. Afterwards the session is closed, and no scratch file is left."""
+        """Search for the limit. Raises Interrupted if no rate was measured by then, or the error of
+        a run that fails. Afterwards the session is closed, and no scratch file is left."""
         began = time.monotonic()
         with self.loop.open(self.setup.job_target, DEFAULT_BYTES) as lent:
             try:
@@ -174,7 +177,7 @@ class LimitRunner:
 
     def _look(self, began: float, lent: LentScratch | None) -> None:
         self.closed = self._measure(self.setup.closed_loop(SHORT_S), None, SHORT_S, lent)
-        # laying out the scratch files is no part of the time
+        # the layout of scratch files does not count as search time
         end = max(began, time.monotonic() - SHORT_S - SETTLE_S - OVERHEAD_S) + self.setup.time_s
         most = self.closed.point.iops
         lowest = max(MIN_RATE, LOWEST_SHARE * most)
@@ -190,8 +193,9 @@ class LimitRunner:
                 break
 
     def _take(self, step: Step, lent: LentScratch | None) -> None:
-        """Measure at a rate. If the queue may have been full and nothing was slow, I/Os may have
-        waited unseen before they were sent: measure again with a deeper queue."""
+        """Measure at a rate. If the queue may have been full although no I/O was slow, I/Os may
+        have waited before they were sent, which is not measured: measure again with a deeper
+        queue."""
         assert self.search is not None
         asked = self.setup.load.asked(step.rate)
         for deeper in range(MAX_DEEPER + 1):
@@ -232,16 +236,16 @@ class LimitRunner:
         self._in_a_row += 1
 
     def _leave_out(self, why: str, kept: int = 0) -> None:
-        """Mark the last row as left out, or with ``kept`` all rows before the last ``kept`` ones
-        that count."""
+        """Mark the last row as left out; or with ``kept``, all rows that count except the last
+        ``kept`` ones."""
         last = len(self.rows) - 1
         counted = [n for n, row in enumerate(self.rows) if not row.left_out]
         for place in counted[:-kept] if kept else [last]:
             self.rows[place] = replace(self.rows[place], left_out=why)
 
     def _is_held_back(self, row: Row) -> bool:
-        """Whether fio sent fewer I/Os than asked although the queue had room, and did not wait in
-        submissions: then the device is not the limit."""
+        """Whether fio sent fewer I/Os than requested although the queue had room and fio did not
+        wait in submissions: the device is then not the limit."""
         jobs = self.setup.load.jobs
         room = (row.depth or 0) * jobs
         submitting = (row.point.slat_ns or 0.0) * row.point.iops / 1e9
@@ -276,7 +280,7 @@ class LimitRunner:
     @staticmethod
     def _spoiling(point: Point, findings: dict[str, Finding]) -> str:
         held = (headline_of(findings[rule]) for rule in SPOILING if rule in findings)
-        # full CPUs don't matter if the I/Os wait for something else
+        # a disturbance by full CPUs only matters if I/Os wait for a CPU
         known = point.wait_cpu is not None and point.in_flight
         waiting = (point.wait_cpu or 0.0) / (point.in_flight or 1.0) if known else 1.0
         of_others = (point.others or 0.0) >= DISTURBING_SHARE
@@ -296,7 +300,8 @@ class LimitRunner:
             raise Interrupted("Interrupted: the limit was not found.")
 
     def saturated(self) -> str:
-        """Where the I/Os waited at the lowest rate that was too high, and what was full there."""
+        """Where the I/Os waited at the lowest rate that was too high, and which limit was reached
+        there."""
         above = [row for row in self.rows if row.share > self.setup.allowed and not row.left_out]
         row = min(above, key=lambda row: row.asked or math.inf, default=None)
         most = row.point.most_waits if row is not None else None

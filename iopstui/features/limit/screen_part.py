@@ -1,4 +1,4 @@
-"""The search for a limit on the screen: in the command palette, on a page of its own."""
+"""The search for a limit on the screen, in the command palette and with a page of its own."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ JOIN_S = 5.0
 
 
 class LimitKeys(FeaturePart):
-    """Runs one search at a time, of the job that r would run. The last one can still be looked
-    at."""
+    """Runs one search at a time, with the job that the key r would run. The last search can still
+    be shown."""
 
     def __init__(
         self, port: Port, jobs: JobKeys, experiments: ExperimentKeys,
@@ -47,11 +47,11 @@ class LimitKeys(FeaturePart):
 
     @property
     def title(self) -> str:
-        """What the command palette calls it."""
+        """Its title in the command palette."""
         return "Show the limit" if self.shown is not None else "Limit"
 
     def choose(self) -> None:
-        """Show the search, or ask for the latency to keep."""
+        """Show the search, or ask for the bound of a new one."""
         if self.shown is not None:
             self._show()
         else:
@@ -122,19 +122,19 @@ class LimitKeys(FeaturePart):
         self.port.push(LimitPage(lambda: shown, self.stop, self._ask, self.port.charset))
 
     def stop(self) -> None:
-        """Stop the search after fio has reported its last second; if called again, stop at once."""
+        """Stop the search after fio has reported its last second. A second call stops at once."""
         if self.active and self.shown is not None:
             loop = self.shown.runner.loop
             (loop.kill if loop.interrupted else loop.stop)()
 
-    # -- what happens around it
+    # -- calls from the application
 
     def event(self, event: Event) -> None:
         if self.active and self.shown is not None:
             self.shown.runner.loop.feed(event)
 
     def refuses(self, action: Action) -> bool:
-        """Refuse keys that would disturb the search; r stops it."""
+        """Refuse keys that would disturb the search. The key r stops it."""
         disturbs = action.disturbs & {EXPERIMENT, LESSON} or action.id == "run_or_stop"
         if not self.active or not disturbs or action.id == "limit":
             return False
@@ -146,12 +146,12 @@ class LimitKeys(FeaturePart):
         return True
 
     def forget(self) -> None:
-        """Forget the search: another target is chosen."""
+        """Forget the search, because another target is opened."""
         self.end()
         self.shown = None
 
     async def close(self) -> None:
-        """Wait until the search's scratch files are removed, after the session was closed."""
+        """After the session was closed, wait until the search's scratch files are removed."""
         await asyncio.to_thread(self.end)
 
     def end(self) -> None:
@@ -178,7 +178,8 @@ def _run(shown: ShownSearch) -> None:
         shown.error = error.message
     except IopstuiError as error:
         shown.error = error.full_text
-    except Exception as error:  # the last line of defence, as in the session's own thread
+    # a bug must not end the thread silently; the session's own thread does the same
+    except Exception as error:
         shown.error = f"internal error in the search: {error!r}"
 
 

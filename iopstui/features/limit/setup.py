@@ -1,4 +1,4 @@
-"""Turn options into a checked search, with a description of what it does."""
+"""Turn the options into a checked search, and describe what it does."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ SETTLE_S = 2.0
 EXAMPLE = "For example: --keep 'read.clat.p99<=1ms'"
 _TIMES = ("runtime", "timeout", "time_based")
 PREVIEW_RATE = 1000.0
-"""The rate in the command that --dry-run prints: the real rates are known only during the
+"""The rate in the command that --dry-run prints, because the real rates are only known during the
 search."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitSetup:
-    """A search: ``run`` is the unchanged job, ``keep`` is the bound, ``load`` says how the job is
-    sent at a rate, and ``time_s`` is the most that the search may take."""
+    """A search. ``run`` is the unchanged job, ``keep`` the bound; ``load`` says how the job is sent
+    at a rate, and ``time_s`` is the time limit of the search."""
 
     run: RunRequest
     keep: Expectation
@@ -70,7 +70,7 @@ class LimitSetup:
 
     @property
     def uses_scratch(self) -> bool:
-        """Whether the search uses scratch files of its own."""
+        """Whether the search creates its own scratch files."""
         return self.job_target is not None and self.job_target.kind == kinds.DIRECTORY
 
     def closed_loop(self, seconds: float) -> RunRequest:
@@ -78,7 +78,7 @@ class LimitSetup:
         return self._timed({}, seconds)
 
     def request(self, rate: float, seconds: float, seed: int, deeper: int = 0) -> RunRequest:
-        """The request for a run at a rate; its queue is ``deeper`` steps deeper than usual."""
+        """The request for a run at a rate, whose queue is ``deeper`` steps deeper than usual."""
         depth = self.load.depth(rate, self.bound_s, deeper)
         return self._timed(self.load.options(rate, depth, seed), seconds)
 
@@ -89,7 +89,7 @@ class LimitSetup:
 
 
 def require_whole_seconds(interval_s: float) -> None:
-    """Raises UsageError if the session's interval is not one second."""
+    """Raise UsageError if the session's interval is not one second."""
     if interval_s != 1:
         raise UsageError("limit compares seconds, so --interval can't be changed here.",
                          "Leave it out.")  # fmt: skip
@@ -142,8 +142,8 @@ def set_up_on(
 
 
 def parse_keep(text: str, target: Target, sections: tuple[jobfile.Section, ...]) -> Expectation:
-    """Parse the bound to keep. Raises UsageError for anything but an upper bound on a percentile of
-    fio's latency."""
+    """Parse the bound. Raises UsageError for anything but an upper bound on a percentile of fio's
+    latency."""
     try:
         expectation = parse_expectations((text,), 0.0, target, [sections])[0]
     except UsageError as error:
@@ -179,7 +179,7 @@ def plan_lines(setup: LimitSetup) -> Iterator[str]:
 
 
 def command_line(setup: LimitSetup) -> str:
-    """The command that runs the job at one rate, without a search."""
+    """The command that runs the job at one rate, without searching."""
     words = setup.request(PREVIEW_RATE, LONG_S, 1).words()
     return printable(shlex.join(
         ["iopstui", "run", *setup.run.targets, "--job", setup.run.job, *words]

@@ -1,1 +1,1 @@
-"""Test whether a volume delivers what was promised."""
+"""Test whether a volume delivers what its provider promised."""

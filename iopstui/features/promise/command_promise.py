@@ -20,7 +20,8 @@ failed, or none could be shown to pass), 5 something needed is missing, 130 inte
 
 
 def own_latency(text: str) -> tuple[str, float]:
-    """Parse a percentile ("" is the mean) and its bound (ns)."""
+    """Parse a latency and its bound. Returns the percentile ("" is the mean) and the bound in
+    ns."""
     from iopstui.errors import UsageError
     from iopstui.model.experiment.expectation import parse_expectation
 

@@ -1,5 +1,4 @@
-"""Promised figures: guess the volume's class, list what to measure, compare with what was
-measured."""
+"""Promised figures: guess the volume's class, list what to measure, and judge the measurement."""
 
 from __future__ import annotations
 
@@ -35,22 +34,23 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class VisibleFacts:
-    """The visible properties of the machine and of one disk; "" if there is none."""
+    """Properties by which the machine and one disk identify themselves; "" for one that is
+    missing."""
 
     vendor: str = ""
     model: str = ""
     serial: str = ""
     size: int | None = None
     azure_link: str = ""
-    """The link below /dev/disk/azure that leads to the disk."""
+    """The link in /dev/disk/azure that leads to the disk."""
     product: str = ""
-    """DMI's product name; on Amazon's newer machines it is the instance size."""
+    """The product name of DMI; on newer machines of Amazon it is the instance size."""
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeGuess:
     """A guess: the ``provider`` ("" if unknown), the volume class (``None`` if several fit), the
-    size in GiB, and ``why``, for people."""
+    size in GiB, and ``why`` in words."""
 
     provider: str = ""
     volume: VolumeClass | None = None
@@ -59,7 +59,7 @@ class VolumeGuess:
 
 
 def guess_volume(facts: VisibleFacts, classes: Iterable[VolumeClass]) -> VolumeGuess:
-    """Guess the volume class of the disk; the user must confirm it."""
+    """Guess the volume class of the disk. The user must confirm it."""
     size = facts.size / _GIB if facts.size else None
     known_classes = list(classes)
     model = facts.model.strip()
@@ -71,7 +71,7 @@ def guess_volume(facts: VisibleFacts, classes: Iterable[VolumeClass]) -> VolumeG
         return VolumeGuess(size_gib=size)
     fixed = [v for v in known_classes if v.provider == provider and v.fixed_size]
     fits = [v for v in fixed if size and v.sizes and v.sizes[0] < size <= v.sizes[1]]
-    # a size does not identify the class if other classes have it, too
+    # the size identifies the class only if no other class has that size
     return VolumeGuess(
         provider, fits[0] if provider == AZURE and len(fits) == 1 else None, size, why
     )
@@ -95,23 +95,23 @@ LATENCY = "latency"
 RW = {(IOPS, READ): "randread", (IOPS, WRITE): "randwrite",
       (THROUGHPUT, READ): "read", (THROUGHPUT, WRITE): "write"}  # fmt: skip
 DEPTH_FACTOR = 2.0
-"""A queue of twice what Little's law asks for: latencies vary."""
+"""The queue is this many times as deep as Little's law requires, because latencies vary."""
 MIN_DEPTH, MAX_DEPTH = 4, 1024
 MAX_DEPTH_PER_JOB = 128
 OPEN_LOOP_FACTOR = 16
-"""The queue has room for this multiple of the I/Os that arrive within the bound: if it is full, the
-bound is missed."""
+"""The queue has room for this multiple of the I/Os that arrive during the bound. If it is full
+nevertheless, the bound is missed."""
 MIN_OPEN_DEPTH, MAX_OPEN_DEPTH = 64, 4096
 MAX_IOPS_PER_JOB = 100_000
-"""The most I/Os per second that one fio job is asked for."""
+"""Limit for the I/Os per second that are requested from one fio job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
     """A figure to test. ``promised`` and ``burst`` are I/Os per second of ``block_size`` (ns if
-    ``kind`` is LATENCY). ``limits`` has all limits that apply, the tightest first; ``burst_limits``
-    has those that apply while a burst lasts. ``percentile`` ("p99") is the one that a latency is
-    about (mean: ""); ``load`` is how many I/Os per second arrive while it is measured (0: single
+    ``kind`` is LATENCY). ``limits`` are all limits that apply, the tightest first; ``burst_limits``
+    are those that apply during a burst. ``percentile`` ("p99") is the percentile of a latency to
+    test (mean: ""); ``load`` is how many I/Os per second arrive while it is measured (0: single
     I/Os)."""
 
     kind: str
@@ -132,21 +132,21 @@ class Check:
 
     @property
     def target_iops(self) -> float:
-        """The I/Os per second that the queue must be deep enough for."""
+        """The I/Os per second for which the queue must be deep enough."""
         limits = self.burst_limits if self.burst is not None else self.limits
         return min(self.burst or self.promised, limits[0].rate if limits else math.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """``iodepth`` of each of ``jobs``."""
+    """The depth of a queue: ``iodepth`` for each of ``jobs`` jobs."""
 
     iodepth: int
     jobs: int
 
     @property
     def total(self) -> int:
-        """I/Os in flight."""
+        """The number of I/Os in flight."""
         return self.iodepth * self.jobs
 
 
@@ -155,7 +155,8 @@ SINGLE = QueueDepth(1, 1)
 
 def list_checks(figures: PromisedFigures) -> tuple[Check, ...]:
     """A check for each published figure. Single I/Os come first, because they use hardly any
-    credits; then random I/Os, with a bucket of I/Os; then the checks with a bucket of bytes."""
+    credits; then random I/Os, which use the bucket of I/Os; then checks that use the bucket of
+    bytes."""
     volume = figures.volume
     checks = []
     if volume.latency is not None:
@@ -184,21 +185,21 @@ def _rate_check(figures: PromisedFigures, kind: str, direction: str, size: int) 
 
 
 def _volume_rate(limits: Sequence[Limit]) -> float:
-    """How many I/Os of this size per second the volume alone allows, by its limits on IOPS and on
+    """How many I/Os of this size per second the volume itself allows, by its limits on IOPS and
     MB/s."""
     return min(limit.rate for limit in limits if limit.name in (VOLUME_IOPS, VOLUME_BW))
 
 
 def depth_for(check: Check, latency_ns: float | None, cpus: int) -> QueueDepth:
-    """The depth that is needed by Little's law (N = X x R) at the latency of a single I/O; 32, as
-    common jobs have, if that is not known."""
+    """The depth that Little's law (N = X x R) requires at the latency of a single I/O; 32, as in
+    common jobs, if that latency is not known."""
     depth = 32.0 if latency_ns is None else DEPTH_FACTOR * check.target_iops * latency_ns / 1e9
     total = min(max(math.ceil(depth), MIN_DEPTH), MAX_DEPTH)
     jobs = max(
         math.ceil(total / MAX_DEPTH_PER_JOB), math.ceil(check.target_iops / MAX_IOPS_PER_JOB), 1
     )
     if check.kind == THROUGHPUT:
-        jobs = 1  # several would no longer be one sequence
+        jobs = 1  # several jobs would not read or write one sequence
         total = min(total, 256)
     jobs = max(1, min(jobs, cpus))
     return QueueDepth(min(math.ceil(total / jobs), MAX_DEPTH), jobs)
@@ -206,8 +207,8 @@ def depth_for(check: Check, latency_ns: float | None, cpus: int) -> QueueDepth:
 
 def open_loop(check: Check, cpus: int) -> tuple[QueueDepth, dict[str, str]]:
     """The queue and fio's options for I/Os that arrive at the check's load at random times
-    (Poisson), whatever the device does. So the latency includes the time that I/Os wait for
-    others."""
+    (Poisson), whatever the device does. So the latency includes the time that I/Os wait for one
+    another."""
     jobs = max(1, min(math.ceil(check.load / MAX_IOPS_PER_JOB), cpus))
     room = max(MIN_OPEN_DEPTH, math.ceil(OPEN_LOOP_FACTOR * check.load * check.promised / 1e9))
     rate = str(max(1, round(check.load / jobs)))
@@ -216,14 +217,14 @@ def open_loop(check: Check, cpus: int) -> tuple[QueueDepth, dict[str, str]]:
 
 
 def deeper_queue(depth: QueueDepth) -> QueueDepth | None:
-    """A queue four times as deep; ``None`` if this one is deep enough for anything."""
+    """A queue four times as deep; ``None`` if this one is already deep enough for any volume."""
     if depth.total * 4 > 4 * MAX_DEPTH:
         return None
     return QueueDepth(depth.iodepth * 4, depth.jobs)
 
 
 def max_written_bytes(todo: Sequence[Check], seconds: float) -> float:
-    """Bytes that the writing checks write at the promised speed, each for ``seconds``."""
+    """The bytes that the writing checks write at the promised speed, each for ``seconds``."""
     written_bytes = 0.0
     for check in todo:
         if check.writes and check.load:
@@ -238,7 +239,7 @@ def max_written_bytes(todo: Sequence[Check], seconds: float) -> float:
 def credits_used(
     figures: PromisedFigures, todo: Sequence[Check], kind: str, seconds: float
 ) -> float:
-    """How many bucket tokens the checks use beyond those that the baseline refills."""
+    """How many tokens of the buckets the checks use, beyond those that the baseline refills."""
     base = figures.figure(kind, READ)
     if base is None or figures.bucket(kind) is None:
         return 0.0
@@ -256,30 +257,31 @@ def credits_used(
 PASS, FAIL, UNDECIDED = "PASS", "FAIL", "can't tell"
 BATCHES = 5
 MIN_SECONDS = 30.0
-"""With fewer seconds the interval would be too narrow, because neighbouring seconds are alike
+"""With fewer seconds the interval would be too narrow, because neighbouring seconds are similar
 (docs/statistics.md)."""
 WHY_TOO_SHORT = f"a FAIL needs at least {MIN_SECONDS:g} measured seconds (--measure 30)"
 WHY_INCLUDED = "the interval includes what was promised"
 WHY_OTHER = "the volume is not the limit here"
 BEHIND = 0.03
-"""A volume that completes fewer I/Os than arrive, by this share, can't carry the load."""
+"""If a volume completes fewer I/Os than arrive by this share, it can't sustain the load."""
 WHY_UNSTEADY = "too unsteady to say: the interval is wider than the rate itself"
 MAX_WIDTH = 1.5
-"""The largest width of an interval, as a multiple of the rate."""
+"""Limit for the width of an interval, as a multiple of the rate."""
 LENGTHS_S = (30, 60, 120, 300, 600, 1800, 3600)
 FULL_CPU_SHARE = 0.8
-"""How busy a CPU must be on average over the run to count as full; a FAIL must be certain."""
+"""From this mean use on, a CPU counts as full. It is below 1, because a FAIL must be certain."""
 UNQUEUED_FACTOR = 1.5
-"""Up to this multiple of the latency of a single I/O nothing has queued."""
+"""Up to this multiple of a single I/O's latency, I/Os have not queued."""
 CPU_LIMIT = "this machine's CPU"
 SHALLOW_QUEUE = "queue too shallow"
 OTHER_IO = "other I/O on the device"
 LIMIT_ABOVE = "a limit above the device"
 MAX_ABOVE_SHARE = 0.5
-"""Share of the I/Os in flight: if the device holds less than half of them, it may not be the
+"""If more than this share of the I/Os in flight waits above the device, the device may not be the
 cause."""
 MAX_OTHER_SHARE = 0.05
-"""Share of the device's bytes; a file system's own writes are less."""
+"""From this share of the device's bytes on, other programs disturb. A file system's own writes are
+fewer."""
 _REFUTED = "near a limit that another row exceeds, so that it is not the reason; measure again"
 _LIMIT_BY_RULE = {
     "job-cpu": CPU_LIMIT, "softirq-cpu": CPU_LIMIT, "cpu-wait": CPU_LIMIT,
@@ -287,7 +289,7 @@ _LIMIT_BY_RULE = {
     "steal": "CPU time that the hypervisor takes", "above": LIMIT_ABOVE,
     "busy": OTHER_IO, "background": OTHER_IO, "neighbour": OTHER_IO,
 }  # fmt: skip
-"""Findings by rule (model/findings) that explain a low rate without the volume."""
+"""Rules of findings (model/findings) that explain a low rate by something other than the volume."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +299,7 @@ class Measurement:
     ``job_cpu`` and ``machine_cpu`` are how busy the jobs' CPUs and the machine were (0 to 1);
     ``rules`` are the rules whose findings hold; ``others`` is the share of the disk's bytes that
     other programs moved (0 to 1). ``exceeded`` are the limits that the demand exceeded for at least
-    a tenth of the time, as an AWS volume counts (``None``: nothing counts that)."""
+    a tenth of the time, by an AWS volume's own count (``None``: there is no such count)."""
 
     rate: float
     low: float
@@ -319,7 +321,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A row of the answer. Rates are I/Os per second (LATENCY: ns); ``binding`` names the limit
+    """A row of the answer. Rates are I/Os per second (LATENCY: ns). ``binding`` names the limit
     that was reached, ``why`` is a sentence."""
 
     check: Check
@@ -334,8 +336,8 @@ class Verdict:
 
 
 def rate_interval(rates: Sequence[float]) -> tuple[float, float, float]:
-    """The mean and its 95 % interval of successive rates. The interval is computed from the means
-    of five equal stretches, and widened by their correlation."""
+    """The mean of successive rates and its 95 % interval. The interval is computed from the means
+    of five parts of equal length, and widened by their correlation."""
     mean = sum(rates) / len(rates) if rates else 0.0
     per = len(rates) // BATCHES
     if per < 1:
@@ -353,8 +355,8 @@ def rate_interval(rates: Sequence[float]) -> tuple[float, float, float]:
 def percentile_interval(
     seconds: Sequence[Mapping[int, int]], percent: float
 ) -> tuple[float | None, float | None, float | None]:
-    """A percentile of all I/Os, from the histograms of successive seconds, with its 95 %
-    interval."""
+    """A percentile of all I/Os with its 95 % interval, from the histograms of successive
+    seconds."""
     value = histogram.percentiles(histogram.merge(seconds), (percent,)).get(percent)
     per = len(seconds) // BATCHES
     if value is None or per < 1:
@@ -368,7 +370,7 @@ def percentile_interval(
 
 
 def judge(check: Check, measured: Measurement, tolerance: float) -> tuple[Verdict, ...]:
-    """The verdict on the baseline, and one on the burst if there is one."""
+    """The verdict on the baseline, and if there is a burst, one on the burst."""
     if check.kind == LATENCY:
         return (_judge_latency(check, measured, tolerance),)
     base = _judge_baseline(check, measured, tolerance)
@@ -384,8 +386,8 @@ def judge(check: Check, measured: Measurement, tolerance: float) -> tuple[Verdic
 def judge_drained(
     check: Check, full: Measurement, measured: Measurement, tolerance: float
 ) -> tuple[Verdict, ...]:
-    """The verdicts on a figure with a burst, measured in two runs: the burst by the run that used
-    up the credits (``full``), the baseline by the run after it."""
+    """The verdicts on a figure with a burst, which was measured in two runs: the burst by the run
+    that used up the credits (``full``), the baseline by the run after it."""
     base = _judge_baseline(check, measured, tolerance)
     burst = _judge_burst(check, full, tolerance, _judge_baseline(check, full, tolerance))
     return base, burst
@@ -400,8 +402,7 @@ def untested_rows(check: Check, why: str) -> tuple[Verdict, ...]:
 
 
 def is_too_shallow(check: Check, measured: Measurement) -> bool:
-    """Whether a deeper queue could bring more: nothing waits yet, and the promised rate is not
-    reached."""
+    """Whether a deeper queue could help: no I/O waits yet, and the promised rate is not reached."""
     if (
         check.kind == LATENCY
         or measured.latency_ns is None
@@ -429,7 +430,7 @@ def _judge_baseline(check: Check, measured: Measurement, tolerance: float) -> Ve
 
 
 def _held_by_instance(row: Verdict, limit: str, measured: Measurement) -> Verdict:
-    """The rate is what the catalog says the instance allows."""
+    """The row for a rate that equals the instance's limit in the catalog."""
     if measured.exceeded is not None and limit not in measured.exceeded:
         why = "the instance allows no more by the catalog, but the volume does not count that"
         return replace(row, result=UNDECIDED, why=why)
@@ -462,7 +463,7 @@ def _judge_unmet(row: Verdict, check: Check, measured: Measurement, required: fl
 
 
 def other_limit(check: Check, measured: Measurement) -> str:
-    """A reason for a low rate that is not the volume; "" if none was seen."""
+    """The reason for a low rate if it is not the volume; "" if none was seen."""
     full = max(measured.job_cpu or 0.0, measured.machine_cpu or 0.0) >= FULL_CPU_SHARE
     for rule, name in _LIMIT_BY_RULE.items():
         if rule in measured.rules:
@@ -471,34 +472,35 @@ def other_limit(check: Check, measured: Measurement) -> str:
         return OTHER_IO
     if full:
         return CPU_LIMIT
-    # if the device's own queue is full, the device is the limit
+    # not if the device's own queue is full, because then the device is the limit
     if measured.above > MAX_ABOVE_SHARE and "tags" not in measured.rules:
         return LIMIT_ABOVE
     return SHALLOW_QUEUE if is_too_shallow(check, measured) else ""
 
 
 def cpus_needed(check: Check, measured: Measurement) -> float | None:
-    """CPUs that fio would keep busy at the promised rate, if each I/O costs what it did; ``None``
-    where fio's CPU time is unknown."""
+    """How many CPUs fio would keep busy at the promised rate, if each I/O took as much CPU time as
+    measured; ``None`` if fio's CPU time is unknown."""
     if measured.job_cpu is None or measured.depth is None or not measured.rate:
         return None
     return measured.job_cpu * measured.depth.jobs * check.promised / measured.rate
 
 
 def _lower_bound(measured: Measurement) -> float:
-    """The low end of the interval; half the rate if the run was too short for an interval."""
+    """The lower end of the interval; half the rate if the run was too short for an interval."""
     return measured.low if math.isfinite(measured.high) else measured.rate / 2
 
 
 def _is_unsteady(measured: Measurement) -> bool:
-    """Whether the rate has no usable interval. A run that is too short has none."""
+    """Whether the rate's interval is too wide to be useful. A run that is too short has no
+    interval."""
     width = measured.high - measured.low
     return math.isfinite(measured.high) and width > MAX_WIDTH * measured.rate
 
 
 def _why_longer(measured: Measurement, required: float) -> str:
-    """How long to measure until the interval is narrow enough: its width shrinks with the square
-    root of the time."""
+    """How long to measure until the interval is narrow enough, in words: its width shrinks with the
+    square root of the time."""
     margin, half = abs(measured.rate - required), measured.high - measured.rate
     if not margin or not math.isfinite(half):
         return f"{WHY_INCLUDED}; measure longer"
@@ -510,8 +512,8 @@ def _why_longer(measured: Measurement, required: float) -> str:
 
 
 def _limit_reached(measured: Measurement, limits: Sequence[Limit], tolerance: float) -> str:
-    """The limit that holds the rate down: known from the volume's own count if it has one, else
-    from the rate."""
+    """The limit that determines the rate: by the volume's own count if there is one, else by the
+    rate."""
     for limit in limits:
         if measured.exceeded is not None:
             if limit.name in measured.exceeded:
@@ -571,14 +573,14 @@ def _judge_latency(check: Check, measured: Measurement, tolerance: float) -> Ver
 
 
 def _is_behind(load: float, measured: Measurement) -> bool:
-    """Whether clearly fewer I/Os were completed than arrived at this ``load``, which varies by
-    chance."""
+    """Whether clearly fewer I/Os were completed than arrived at this ``load``, which varies
+    randomly."""
     chance = 4 / math.sqrt(max(1.0, load * measured.seconds))
     return measured.rate < load * (1 - BEHIND - chance)
 
 
 def without_refuted_limits(rows: Sequence[Verdict], tolerance: float) -> list[Verdict]:
-    """Drop binding limits that other rows exceed: a rate near such a limit is only chance."""
+    """Drop the binding limits that other rows exceed: a rate near such a limit is a coincidence."""
     return [
         replace(row, binding="", why=_REFUTED if row.result == UNDECIDED else row.why)
         if any(_exceeds_limit_of(other, row, tolerance) for other in rows)
@@ -588,20 +590,21 @@ def without_refuted_limits(rows: Sequence[Verdict], tolerance: float) -> list[Ve
 
 
 def without_volume_limits(rows: Sequence[Verdict]) -> list[Verdict]:
-    """The rows for figures that the user gave: no limit of a volume is known to hold them down."""
+    """The rows for figures that the user gave, without limits of a volume, because none are
+    known."""
     return [
         replace(row, binding="") if row.binding in (VOLUME_IOPS, VOLUME_BW) else row for row in rows
     ]
 
 
 def _exceeds_limit_of(other: Verdict, row: Verdict, tolerance: float) -> bool:
-    """Whether another row measured more than is possible with the limit that this row names."""
+    """Whether another row's rate is impossible under the limit that this row names."""
     if other.measured is None or LATENCY in (other.check.kind, row.check.kind):
         return False
     limit, named = _limit_named(other.check, row.binding), _limit_named(row.check, row.binding)
     if limit is None or named is None:
         return False
-    # a volume may have separate limits for reads and writes
+    # a limit must be shared: a volume may have separate limits for reads and writes
     sizes = other.check.block_size, row.check.block_size
     is_shared = limit.name in (INSTANCE_IOPS, INSTANCE_BW) or (
         limit.name == VOLUME_BW and math.isclose(limit.rate * sizes[0], named.rate * sizes[1])
@@ -611,12 +614,12 @@ def _exceeds_limit_of(other: Verdict, row: Verdict, tolerance: float) -> bool:
 
 
 def _limit_named(check: Check, name: str) -> Limit | None:
-    """The limit of this name; if there is a burst, the one that applies during it."""
+    """The limit with this name; during a burst, the one that then applies."""
     limits = check.limits if check.burst is None else check.burst_limits
     return next((limit for limit in limits if limit.name == name), None)
 
 
 def is_promise_met(rows: Sequence[Verdict]) -> bool:
-    """Whether the promise counts as kept: nothing failed, and at least one figure passed."""
+    """Whether the promise counts as kept: no figure failed, and at least one passed."""
     results = {row.result for row in rows}
     return FAIL not in results and PASS in results

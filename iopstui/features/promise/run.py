@@ -84,7 +84,7 @@ def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
 
 
 def _own_figures(arguments: argparse.Namespace) -> PromisedFigures:
-    """Figures that the user gave as numbers, which belong to no volume class."""
+    """The figures that the user gave as numbers, which belong to no volume class."""
     for name in ("instance", "cached", "size", "drain"):
         if getattr(arguments, name):
             raise UsageError(f"--{name} needs a class, and none is named.",
@@ -101,7 +101,7 @@ def _own_figures(arguments: argparse.Namespace) -> PromisedFigures:
 
 
 def _bought(arguments: argparse.Namespace) -> PromisedFigures:
-    """What the provider promises of the volume."""
+    """The figures that the provider promises for the volume."""
     if arguments.latency is not None:
         raise UsageError("--latency is a number of your own, and --volume has those of a class.",
                          "Leave one of them out.")  # fmt: skip
@@ -136,7 +136,7 @@ def _bought(arguments: argparse.Namespace) -> PromisedFigures:
 def _missing_volume_error(
     guessed: VolumeGuess, device: BlockDevice | None, target: str | None
 ) -> tuple[str, str]:
-    """The error if --volume is missing: it says which volume it looks like."""
+    """The error if --volume is missing. It says which volume the disk seems to be."""
     target_text = f" {printable(target)}" if target else ""
     if guessed.volume is not None:
         return (
@@ -158,10 +158,10 @@ def _missing_volume_error(
     )
 
 
-# Read how the machine and its disks identify themselves: DMI, models, serial numbers, links.
+# Read by what the machine and its disks can be identified: DMI, models, serial numbers, links.
 
 
-# the vendor is Microsoft on Hyper-V machines outside Azure, too
+# the asset tag, because the vendor is Microsoft on Hyper-V machines outside Azure, too
 AZURE_ASSET = "7783-7084-3265-9085-8269-3286-77"
 
 
@@ -192,7 +192,7 @@ def _azure_link(device: BlockDevice, roots: Roots) -> str:
     return ""
 
 
-# Promised and measured figures side by side: a table for people, and JSON.
+# Promised and measured figures side by side, as a table for people and as JSON.
 
 
 HEAD = ("FIGURE", "PROMISED", "MEASURED", "95 % INTERVAL", "RESULT", "BINDING LIMIT")
@@ -253,7 +253,8 @@ def _verdict_line(rows: Sequence[FigureVerdict]) -> str:
 def promise_json(
     promised: PromisedFigures, rows: Sequence[FigureVerdict], titles: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the verdict as an object for JSON. IOPS and bytes per second; latencies in ns."""
+    """The verdict as an object for JSON. Rates are in IOPS and bytes per second, latencies in
+    ns."""
     return {
         "volume": volume_json(promised.volume, promised),
         "rows": [_row_json(row, title) for row, title in zip(rows, titles, strict=True)],

@@ -53,8 +53,8 @@ Notify = Callable[[str], None]
 
 
 class PromiseRunner:
-    """Runs the checks. ``verdicts`` has the rows so far, in the order of the checks. ``notify``
-    gets a message when a check begins, ``sink`` gets the session's events."""
+    """Runs the checks. ``verdicts`` are the rows so far, in the order of the checks. ``notify`` is
+    called with a message when a check begins; ``sink`` gets the session's events."""
 
     def __init__(self, setup: PromiseSetup, sink: Sink, notify: Notify) -> None:
         self.setup = setup
@@ -89,7 +89,7 @@ class PromiseRunner:
             self._notify(
                 f"{title_of_check(check)}, to use up the burst credits: {duration(drain_s)}"
             )
-            # what was measured well before the bucket got empty shows the burst
+            # the part well before the bucket becomes empty shows the burst
             burst = self._measure(check, depth, DRAIN_PART * drain_s, lent, drain_s)
             measured = self._measure_check(check, depth, lent)
             self.verdicts += judge_drained(check, burst, measured, self.setup.tolerance)
@@ -124,7 +124,7 @@ class PromiseRunner:
         lent: LentScratch | None,
         length: float | None = None,
     ) -> Measurement:
-        """Run a check, and measure ``seconds`` of its ``length`` (default: all)."""
+        """Run a check, and measure the first ``seconds`` of its ``length`` (default: all)."""
         self._require(not self.loop.interrupted)
         session = self.loop.session
         settle = self.setup.settle if seconds != SINGLE_IO_S else 1.0
@@ -144,7 +144,7 @@ class PromiseRunner:
 
 
 class _Collector:
-    """Figures of one run, with its rates second by second; ``take`` gets its events."""
+    """The figures of a run, with its rates second by second, computed from its events."""
 
     def __init__(
         self, settle: float, seconds: float, devices: tuple[str, ...], percentile: str = ""
@@ -165,7 +165,7 @@ class _Collector:
         self._counted = 0
 
     def take(self, event: Event) -> None:
-        """Count one frame, and the findings that hold in it."""
+        """Process an event: count a frame, and the findings that hold in it."""
         match event:
             case FrameReady():
                 self._add(event.frame)
@@ -190,7 +190,8 @@ class _Collector:
                 self._exceeded_ms[limit] = self._exceeded_ms.get(limit, 0.0) + max(ms)
         disk = frame.combined(self._devices)
         if disk is not None and frame.fio.total.bw is not None:
-            # with the same length, so that the two clocks do not matter
+            # both as rates, so that the different lengths of fio's and the kernel's interval do not
+            # matter
             self._own_bytes += frame.fio.total.bw
             self._all_bytes += (disk.r_bytes_s or 0.0) + (disk.w_bytes_s or 0.0)
         self._rates.append(frame.fio.total.ios / frame.fio.seconds)
@@ -201,12 +202,13 @@ class _Collector:
             self._latencies.append(latency)
 
     def result(self, depth: QueueDepth, single_ns: float | None) -> Measurement | None:
-        """``None``: nothing was measured."""
+        """The figures of the run; ``None`` if nothing was measured."""
         point = self._meter.point()
         if point is None:
             return None
         mean, low, high = rate_interval(self._rates)
-        # the meter's mean is weighted by time, the interval's is not: centre the interval on it
+        # the point's rate is weighted by time, the mean of the rates is not: shift the interval to
+        # it
         shift = point.iops - mean
         latency = self._latency(point.latency_ns)
         return Measurement(
@@ -218,7 +220,7 @@ class _Collector:
         )  # fmt: skip
 
     def _exceeded(self) -> tuple[str, ...] | None:
-        """The limits that the demand exceeded, by the volume's own count; ``None`` if it did not
+        """The limits that the demand exceeded, by the volume's own count; ``None`` if there was no
         count for most of the time."""
         if self._counted < len(self._rates) / 2 or not self._counted:
             return None
@@ -227,7 +229,7 @@ class _Collector:
                      if ms / self._counted >= MUCH_EXCEEDED_MS)  # fmt: skip
 
     def _latency(self, mean: float | None) -> tuple[float | None, float | None, float | None]:
-        """The mean or the percentile that is tested, and its interval."""
+        """The tested mean or percentile, with its interval."""
         if self._percentile:
             return percentile_interval(self._bins, BY_PERCENTILE[self._percentile])
         _, fast, slow = rate_interval(self._latencies)

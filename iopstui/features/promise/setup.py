@@ -1,4 +1,4 @@
-"""Turn options into a checked promise test, with a description of its actions."""
+"""Turn the options into a checked promise test, and describe what it does."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ from iopstui.text import printable
 JOB = "promise"
 WHOLE_TARGET = "100%"
 SINGLE_IO_S = 3.0
-"""How long single I/Os are measured, for the depth of what follows."""
+"""How long single I/Os are measured, because their latency determines the depth of later checks."""
 OVERHEAD_S = 2.5
 DRAIN_MARGIN_S = 10.0
-"""How much longer than a full bucket lasts, so that it is certainly empty."""
+"""How much longer than a full bucket lasts credits are used up, so that it is certainly empty."""
 MAX_DEEPER_RUNS = 2
-"""How often a queue that was too shallow is tried deeper."""
+"""How many times a deeper queue is tried if one was too shallow."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromiseSetup:
-    """A promise test: the settings for each ``run``, the checks to run (``todo``), the checks left
-    out with the reasons (``skipped``), and the target. Times are seconds."""
+    """A promise test: the settings for each ``run``, the checks to run (``todo``), the checks that
+    are left out with the reasons (``skipped``), and the target. Times are in seconds."""
 
     promised: PromisedFigures
     run: RunRequest
     settle: float
     measure: float
     tolerance: float
-    """The share by which a figure may be missed."""
+    """The share by which a measured figure may miss the promised one."""
     drain: bool
-    """Use up the burst credits first, so that the baseline is measured, too."""
+    """Use up the burst credits first, so that the baseline can be measured, too."""
     target: Target
     job_target: Target
     devices: Mapping[str, BlockDevice]
@@ -70,7 +70,7 @@ class PromiseSetup:
 
     @property
     def uses_scratch(self) -> bool:
-        """Whether the test uses a scratch file of its own."""
+        """Whether the test creates its own scratch file."""
         return self.job_target.kind == kinds.DIRECTORY
 
     def request(
@@ -90,8 +90,8 @@ class PromiseSetup:
 
 
 def target_disk(texts: tuple[str, ...], devices: Mapping[str, BlockDevice]) -> BlockDevice | None:
-    """The disk that a target is, or is on, which has a size and a model; ``None`` if no disk is
-    visible."""
+    """The disk that is the target, or on which it is; it has a size and a model. ``None`` if no
+    disk is visible."""
     target, _ = choose_targets(texts, JOB, devices, Roots())
     device = devices.get(target.device or "")
     if device is not None and target.kind != kinds.DEVICE and device.disk in devices:
@@ -103,8 +103,8 @@ def set_up(
     promised: PromisedFigures, run: RunRequest, settle: float, measure: float,
     tolerance: float | None, drain: bool,
 ) -> PromiseSetup:  # fmt: skip
-    """Check everything before anything runs. Raises UsageError, Refused or Missing. If no
-    ``tolerance`` is given, it is what the provider itself calls delivered, or 2 %."""
+    """Check everything before anything runs. Raises UsageError, Refused or Missing. The default
+    ``tolerance`` is the provider's own definition of delivered, or 2 %."""
     fio = find_fio()
     devices = read_devices(Roots())
     target, job_target = choose_targets(run.targets, JOB, devices, Roots())
@@ -133,7 +133,7 @@ def set_up(
 
 
 def _check_file_size(text: str | None, todo: tuple[Check, ...]) -> None:
-    """Raises UsageError if the area is too small for one of fio's blocks."""
+    """Raise UsageError if the area is smaller than one of fio's blocks."""
     area, block = size_bytes(text) if text else None, max(check.block_size for check in todo)
     if area is not None and area < block:
         raise UsageError(
@@ -144,7 +144,7 @@ def _check_file_size(text: str | None, todo: tuple[Check, ...]) -> None:
 
 
 def _preflight(setup: PromiseSetup) -> None:
-    """Check every kind of run now, so that none is refused in the middle of the test."""
+    """Check every kind of run now, so that none is refused during the test."""
     private = private_directory()
     try:
         for check in {(check.rw, check.load): check for check in setup.todo}.values():
@@ -155,7 +155,7 @@ def _preflight(setup: PromiseSetup) -> None:
 
 
 def run_seconds(setup: PromiseSetup) -> float:
-    """About how long the whole test takes."""
+    """About how long the whole test takes, in seconds."""
     check_s = setup.settle + setup.measure + 1 + OVERHEAD_S
     singles = len(single_checks(setup)) * (SINGLE_IO_S + 2 + OVERHEAD_S)
     drains = sum(seconds + OVERHEAD_S for seconds in drained_checks(setup).values())
@@ -163,8 +163,8 @@ def run_seconds(setup: PromiseSetup) -> float:
 
 
 def drained_checks(setup: PromiseSetup) -> dict[Check, float]:
-    """The checks before which burst credits are used up (``--drain``), with the seconds that a full
-    bucket lasts: the first check of each bucket."""
+    """The checks before which burst credits are used up (``--drain``), each with the seconds that a
+    full bucket lasts. They are the first checks that use each bucket."""
     durations: dict[Check, float] = {}
     kinds: set[str] = set()
     for check in setup.todo if setup.drain else ():
@@ -181,7 +181,7 @@ def drained_checks(setup: PromiseSetup) -> dict[Check, float]:
 
 
 def single_checks(setup: PromiseSetup) -> list[Check]:
-    """The checks of single I/Os that run before the others: one for each kind that needs to know
+    """The checks of single I/Os that run before the others: one for each kind of check that needs
     their latency."""
     by_rw: dict[str, Check] = {}
     for check in setup.todo:
@@ -230,7 +230,7 @@ def _write_lines(setup: PromiseSetup) -> Iterator[str]:
 
 
 def title_of_check(check: Check) -> str:
-    """ "random reads, 4 KiB"."""
+    """The title of a check, such as "random reads, 4 KiB"."""
     block = check.block_size
     unit = f"{block >> 20} MiB" if block >= 1 << 20 and not block % (1 << 20) else (
         f"{block / 1024:g} KiB")  # fmt: skip

@@ -1,9 +1,9 @@
 """Make blocks of a recording: sums of consecutive frames, and the events between them.
 
 Several processes can make the blocks of one recording at the same time; the blocks are the same as
-if one process made them all. A process starts reading a little before its segment, so that it can
-calculate the differences of its first samples. Each reports the state that further frames would
-depend on, and the process for the following segment reports the state it started with: the two must
+if one process made them all. A process starts reading a little before its segment, because the
+first differences need earlier samples. Each process reports the state on which further frames
+depend, and the process for the next segment reports the state with which it started: the two must
 be equal. If they differ, if the recording is damaged or if no process can be started, one process
 reads the recording in order."""
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 class Block:
-    """Adds up frames, in order. ``header`` and ``duration`` are the recording's.
+    """Adds up frames, in order. ``header`` and ``duration`` are those of the recording.
 
     ``runs`` are in the order in which they were first seen, ``without_job`` has the figures of
-    frames outside runs; ``first`` is when the middle of the earliest frame was. ``idle_waits`` says
+    frames outside runs; ``first`` is the time of the earliest frame's middle. ``idle_waits`` says
     where I/Os waited while no job ran, ``slowest`` has the slowest requests."""
 
     def __init__(self, header: form.Header, duration: float) -> None:
@@ -77,15 +77,16 @@ class Block:
 
 
 SEGMENT_KEYS, MAX_KEYS, SEGMENTS = 30, 120, 24
-"""A segment is half an hour at 1 Hz; in a recording of a day it is an hour, because each segment
-also reads some samples before it."""
+"""The least and the most keys in a segment, and the number of segments in between. At 1 Hz a
+segment is half an hour, in a recording of a day an hour, because each segment also reads some
+samples before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of a recording: from the byte ``start`` (``None``: from the beginning) to before the
-    byte ``until`` (``None``: to the end). Reading starts at ``lead``, to get the samples that the
-    differences of its first samples need."""
+    """A part of a recording: from byte ``start`` (``None``: from the beginning) up to, not
+    including, byte ``until`` (``None``: to the end). Reading starts at ``lead``, because the first
+    differences need earlier samples."""
 
     start: int | None
     until: int | None
@@ -93,7 +94,8 @@ class Segment:
 
 
 def segments(index: RecordingIndex) -> list[Segment]:
-    """Segments of a recording, the same on every machine. A block ends with its segment."""
+    """The segments of a recording, which are the same on every machine. A block ends with its
+    segment."""
     keys = index.keys
     size = max(SEGMENT_KEYS, min(len(keys) // SEGMENTS, MAX_KEYS))
     places = list(range(size, len(keys), size))
@@ -106,7 +108,7 @@ def segments(index: RecordingIndex) -> list[Segment]:
 
 
 class BlockBuilder:
-    """Makes blocks of a recording's records; ``fold`` makes frames of them."""
+    """Makes blocks from a recording's records; ``fold`` makes frames from them."""
 
     def __init__(self, recording: Recording, fold: ReplayFold) -> None:
         self._recording = recording
@@ -115,7 +117,8 @@ class BlockBuilder:
         self._latest_t = 0.0
 
     def blocks_of(self, segment: Segment) -> Iterator[Block | EventRecord]:
-        """Blocks in order, each as soon as it is over. Feed every ``EventRecord`` to the fold."""
+        """The blocks in order, each as soon as it is complete. Feed every ``EventRecord`` to the
+        fold."""
         block: Block | None = None
         for record in self._recording.records(segment.start, segment.until):
             if isinstance(record, EventRecord):
@@ -128,7 +131,7 @@ class BlockBuilder:
             for event in self._fold.feed(record):
                 if not isinstance(event, FrameReady):
                     continue
-                # in a block of its own: the frame began before the latest event
+                # a frame that began before the latest event gets its own block
                 alone = middle_of_frame(event.frame) < self._latest_t
                 if alone and block is not None:
                     yield block
@@ -142,28 +145,28 @@ class BlockBuilder:
             yield block
 
     def add_event(self, record: EventRecord) -> None:
-        """Something happened before the frames that follow."""
+        """Note an event that comes before the following frames."""
         self._latest_t = max(self._latest_t, getattr(record.value, "t", record.t))
 
 
 def duration(index: RecordingIndex) -> float:
-    """The recording's length in seconds, above 0."""
+    """The recording's length in seconds; always above 0."""
     return max(index.end, 1e-3)
 
 
 MAX_PROCESSES = 8
-"""The most processes; each takes some 25 MiB, half of which it shares with the one that started
-it."""
+"""Limit for the processes. Each takes some 25 MiB, half of which it shares with the process that
+started it."""
 
 
 class SegmentMismatch(Exception):
-    """The recording has to be read in order, by one process."""
+    """The recording must be read in order, by a single process."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentResult:
     """The result of one segment: its blocks, or ``None`` if something went wrong. ``begin`` is the
-    state that its frames depend on, ``end`` the state that following frames depend on."""
+    state on which its frames depend, ``end`` the state on which following frames depend."""
 
     begin: bytes
     items: Sequence[Block | None]
@@ -175,11 +178,11 @@ def fold_in_parallel(
     recording: Recording, fold: ReplayFold
 ) -> Iterator[Block | EventRecord] | None:
     """Fold all segments like ``BlockBuilder.blocks_of``, in order; ``None`` if that is slower or
-    impossible. Raises SegmentMismatch midway if everything so far is invalid. ``fold`` is the
-    caller's."""
+    impossible. Raises SegmentMismatch in the middle if everything so far is invalid. ``fold`` is
+    that of the caller."""
     parts = segments(recording.index())
     count = min(MAX_PROCESSES, len(os.sched_getaffinity(0)), len(parts))
-    # a process that has threads can't be forked safely
+    # a process with several threads can't be forked safely
     if count < 2 or threading.active_count() > 1:
         return None
     return _joined(recording, fold, parts, count)
@@ -210,9 +213,10 @@ def _joined(
 def _helper(
     stack: contextlib.ExitStack, recording: Recording, part: Sequence[Segment]
 ) -> Connection:
-    """Start a process for these segments, and return the connection to it. ``stack`` ends it."""
+    """Start a process for these segments. Returns the connection to it. ``stack`` ends the
+    process."""
     try:
-        # imported only for long recordings; a small Python may lack it
+        # imported only for long recordings; a minimal Python may lack it
         from multiprocessing import get_context
 
         context = get_context("fork")
@@ -232,7 +236,8 @@ def _helper(
 
 @contextlib.contextmanager
 def _no_signals() -> Iterator[None]:
-    """Block stop signals, also in a process that is forked here, until it has set its handlers."""
+    """Block stop signals, also in a process that is forked meanwhile, until it has set its
+    handlers."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield
@@ -251,9 +256,10 @@ def _receive_result(pipe: Connection) -> SegmentResult:
 def _fold_segment(
     recording: Recording, part: Sequence[Segment], sender: Connection, theirs: Connection
 ) -> None:
-    """Runs in the other process. Reports no errors: the sequential reader meets them, too."""
+    """Fold a segment, in the other process. Errors are not reported, because the sequential reader
+    meets them, too."""
     handle_stop_signals(signal.SIG_DFL)
-    # Ctrl-C is for the reader, which ends this process
+    # ignore Ctrl-C: the process that reads the results ends this one
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     with contextlib.suppress(Exception):

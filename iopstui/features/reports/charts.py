@@ -58,7 +58,7 @@ Points = list[tuple[float, float | None]]
 
 class Scales:
     """The scales that all charts of a kind share, so that recordings can be compared. ``times`` is
-    their common time axis; ``None`` if one recording is so much longer that the others would be
+    the common time axis; ``None`` if one recording is so much longer that the others would only be
     dots."""
 
     def __init__(self, reports: Sequence[ReportData]) -> None:
@@ -80,8 +80,8 @@ class Scales:
 
 
 def own_times(data: ReportData) -> Times:
-    """The span of a report, in seconds from its origin (``origin_t``), where charts of several
-    reports are aligned."""
+    """The time span of a report, in seconds from its origin (``origin_t``), at which the charts of
+    several reports are aligned."""
     return Times(-data.origin_t, data.duration - data.origin_t)
 
 
@@ -159,22 +159,22 @@ def _kernel(data: ReportData, scales: Scales, times: Times, marks: Marks) -> lis
 
 
 def _in_flight(data: ReportData) -> list[float]:
-    """I/Os in flight of all places together, second by second."""
+    """The I/Os in flight at all places together, for each second."""
     names = [name for name in data.series if name.startswith("wait.")]
     columns = [points(data.series, name) for name in names]
     return [sum(value or 0.0 for _, value in second) for second in zip(*columns, strict=True)]
 
 
 def _waits(data: ReportData, scales: Scales, times: Times, marks: Marks) -> list[str]:
-    """The I/Os in flight by the place where they wait, the top one first."""
+    """The I/Os in flight by the place where they wait, the topmost first."""
     curves = _wait_curves(data)
     title = "Where the I/Os wait (I/Os in flight)"
     return [stacked(title, curves, scales.waits, units.number, times, marks)] if curves else []
 
 
 def _wait_curves(data: ReportData) -> list[Curve]:
-    """A curve for each place where an I/O ever was; if there are many devices, only the fullest
-    have their own."""
+    """A curve for each place where an I/O ever was. If there are many devices, only the fullest
+    have a curve."""
     waits_by_name = {
         name: _points(data, name)
         for name in data.series
@@ -203,7 +203,7 @@ def _wait_curves(data: ReportData) -> list[Curve]:
 
 
 def _foreign(data: ReportData, scales: Scales, times: Times) -> list[str]:
-    """Charts over time from fio's documents or logs; empty if these have no times."""
+    """Charts over time from fio's documents or logs; empty if these contain no times."""
     latencies, title = _latencies(data), _latency_title(data)
     if not _values([data], [name for name, _ in LATENCIES]):
         latencies = [Curve("mean", "fio", _points(data, "mean"))]
@@ -221,7 +221,7 @@ def _foreign(data: ReportData, scales: Scales, times: Times) -> list[str]:
 
 
 def _histogram(run: Run) -> str:
-    """The histogram of the latencies of all I/Os of a run, by direction, as shares of all I/Os."""
+    """A histogram of the latencies in a run by direction, as shares of all I/Os."""
     total = sum(run.all_bins.values())
     curves = []
     for name, bins in run.bins.items():
@@ -245,7 +245,7 @@ PERCENTILES = ("p50", "p99", "p99.9")
 
 
 def experiment_charts(data: ReportData, experiment: Experiment) -> list[str]:
-    """Return the experiment's charts that have something to show."""
+    """The experiment's charts that have something to show."""
     drawn = (
         _compare_charts(data, experiment) if experiment.plan.variants else _sweep_charts(experiment)
     )
@@ -280,7 +280,7 @@ def _rates(curve: LoadCurve[PointFinished], values: Sequence[str], style: str) -
         (float(values.index(dict(event.settings)[curve.axis.name])), event.point.iops)
         for event in curve.points
     ]
-    # a knee exists only over load: along anything else the points have no such order
+    # a knee exists only over load, because other values have no such order
     knee = curve.knee if curve.axis.name in LOAD_OPTIONS else None
     bars = [event.point.iops_within for event in curve.points]
     return XYCurve(
@@ -302,7 +302,7 @@ def _hockey_stick(
         lines.append(XYCurve(label, style, points, beside, flag, bars=bars))
         tails = [(event.point.iops, event.point.p99_ns) for event in events]
         if len(curves) == 1 and all(tail for _, tail in tails):
-            # the tails of several curves would be a tangle
+            # only for a single curve: the tails of several would be a tangle
             lines.append(XYCurve("p99", "p99", [(x, y or 0.0) for x, y in tails]))
     latencies = [y for line in lines for y in line.heights()]
     return xy_chart(
@@ -316,7 +316,7 @@ def _label(curve: LoadCurve[PointFinished]) -> str:
 
 
 def _compare_charts(data: ReportData, experiment: Experiment) -> list[str]:
-    """All runs of all variants in one chart: by second, then by percentile."""
+    """Charts of a comparison: all runs of all variants by second, then by percentile."""
     seconds, latencies = [], []
     labelled: set[int] = set()
     runs = {experiment.steps[run.step]: run for run in data.runs if run.step in experiment.steps}

@@ -1,4 +1,4 @@
-"""What a measurement is compared with: other recordings, a bought volume (`report --against`)."""
+"""Compare a measurement with other recordings, or with a bought volume (`report --against`)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NO_PROOF = (
 
 
 def subject(reports: Sequence[ReportData]) -> str:
-    """ "Two recordings"; if there are results of fio, "Three results"."""
+    """The reports in words: "Two recordings"; if there are results of fio, "Two results"."""
     noun = "results" if any(data.foreign for data in reports) else "recordings"
     numerals = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
     return f"{numerals[len(reports)] if len(reports) < len(numerals) else len(reports)} {noun}"
 
 
 def alignment_note(reports: Sequence[ReportData], shared: bool) -> str:
-    """Note on the time axes of several recordings; "" if they share one and each begins with its
+    """A note on the time axes of several recordings; "" if they share one and each begins with its
     recording."""
     text = "Charts start at the beginning of each recording's longest run." if any(
         data.origin_t for data in reports) else ""  # fmt: skip
@@ -41,8 +41,9 @@ def alignment_note(reports: Sequence[ReportData], shared: bool) -> str:
 
 
 def comparison(reports: Sequence[ReportData]) -> Table:
-    """The figures of each recording's longest run, side by side, and by how much each differs from
-    the first. No rows if one holds an experiment, because a single run of it says little."""
+    """The figures of each recording's longest run, side by side, and by how much they differ from
+    the first. No rows if one recording is an experiment, because a single run does not represent
+    it."""
     names = [variant_letter(number) for number in range(len(reports))]
     head = ("", *names, *(f"{name} against A" for name in names[1:]))
     if any(data.experiments for data in reports):
@@ -64,20 +65,20 @@ def comparison(reports: Sequence[ReportData]) -> Table:
 
 def _final_total(run: Run, name: str) -> float | None:
     """fio's own final figure for a whole run, all directions together, as elsewhere in the report.
-    fio's seconds may be longer than those of the frames."""
+    It may cover more seconds than the frames."""
     if run.finished is None or run.is_partial:
         return None
     return whole_rate(run.finished.summary, name)
 
 
 def is_untimed(run: Run) -> bool:
-    """Whether fio counted I/Os and states no run time."""
+    """Whether fio counted I/Os but states no run time."""
     return bool(run.summary.get("total")) and run.summary.get("all", {}).get("runtime_ms") == 0
 
 
 def figures(run: Run) -> dict[str, float | None]:
-    """The figures of a run: IOPS and bandwidth are fio's final ones, the rest comes from all the
-    run's frames."""
+    """The figures of a run: IOPS and bandwidth are fio's final ones, the others come from all
+    frames of the run."""
     seconds, latencies = run.seconds, run.latencies()
     latencies = latencies if run.all_bins else _stated_latencies(run)
     device = run.measured.device
@@ -96,8 +97,8 @@ def figures(run: Run) -> dict[str, float | None]:
 
 
 def _stated_latencies(run: Run) -> dict[str, int | None]:
-    """fio's own percentiles. They are about all I/Os only if there is one row with one
-    direction."""
+    """fio's own percentiles; only if there is a single row with one direction, because only then do
+    they cover all I/Os."""
     summary: Mapping[str, Any] = run.finished.summary if run.finished else {}
     rows = summary.get("rows", ())
     parts = [part for row in rows for part in row["directions"].values()]
@@ -134,7 +135,7 @@ def promised_title(promised: PromisedFigures) -> str:
 
 
 def promised_rows(data: ReportData, promised: PromisedFigures) -> Iterator[Row]:
-    """A row for each run and limit, the tightest limit first; runs without I/O have none."""
+    """A row for each run and limit, the tightest limit first. Runs without I/O have no rows."""
     for run in _measured(data):
         if not run.iops or not run.bw:
             continue
@@ -149,7 +150,7 @@ def promised_rows(data: ReportData, promised: PromisedFigures) -> Iterator[Row]:
 
 
 def closest_limit(data: ReportData, promised: PromisedFigures) -> str:
-    """The limit that a run came closest to."""
+    """The limit that a run came nearest to."""
     found = [*promised_rows(data, promised)]
     if not found:
         return why_nothing_promised(data)
@@ -159,7 +160,7 @@ def closest_limit(data: ReportData, promised: PromisedFigures) -> str:
 
 
 def why_nothing_promised(data: ReportData) -> str:
-    """Why there is nothing to compare."""
+    """Why there is nothing to compare with the volume."""
     missing = {
         name
         for run in _measured(data)
@@ -173,7 +174,7 @@ def why_nothing_promised(data: ReportData) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """A run's rates (``None``: unknown), and whether it wrote more I/Os than it read."""
+    """The rates of a run (``None``: unknown), and whether it wrote more than it read."""
 
     step: int
     what: str

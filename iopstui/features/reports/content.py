@@ -1,4 +1,4 @@
-"""The content of a report, as blocks for all formats that people read."""
+"""The content of a report as blocks, for all formats that people read."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ MAX_OPEN = 3
 
 
 def markdown(reports: Sequence[ReportData]) -> str:
-    """The report as Markdown: one recording after the other; several begin with their
-    comparison."""
+    """The report as Markdown, one recording after another. If there are several, their comparison
+    comes first."""
     blocks = [*comparison(reports, None)] if len(reports) > 1 else []
     blocks += [block for data in reports for block in report_blocks(data, None)]
     return markdown_of(blocks, _names(reports))
@@ -78,7 +78,7 @@ def html_page(reports: Sequence[ReportData]) -> str:
     """The HTML page of one recording, or of several side by side with the same scales."""
     title = "iopstui: " + " / ".join(words.heading(data) for data in reports)
     scales = Scales(reports)
-    # of more than two, each has the whole width
+    # only two recordings are side by side
     sides = "two" if len(reports) == 2 else "one"
     body = [*html(comparison(reports, scales))] if len(reports) > 1 else []
     body.append(f'<div class="sides {sides}">')
@@ -92,7 +92,7 @@ def _names(reports: Sequence[ReportData]) -> str:
 
 
 def comparison(reports: Sequence[ReportData], scales: Scales | None) -> Iterator[Block]:
-    """Comparison of several recordings; no charts without ``scales``."""
+    """The comparison of several recordings; without ``scales`` it has no charts."""
     yield Heading(1, comparisons.subject(reports))
     table = comparisons.comparison(reports)
     if table.rows:
@@ -103,7 +103,7 @@ def comparison(reports: Sequence[ReportData], scales: Scales | None) -> Iterator
 
 
 def report_blocks(data: ReportData, scales: Scales | None) -> Iterator[Block]:
-    """The blocks of one recording; without ``scales`` there are neither charts nor their
+    """The blocks of one recording; without ``scales`` there are neither charts nor tables of their
     numbers."""
     yield Heading(1, words.heading(data))
     if data.ending:
@@ -160,13 +160,13 @@ def _slowest(data: ReportData) -> Iterator[Block]:
 
 
 def _section(title: str, note: str, table: Table) -> Iterator[Block]:
-    """A table with its heading and a note; nothing if it is empty."""
+    """A table with its heading and a note; nothing if the table is empty."""
     if table.rows:
         yield from (Heading(2, title), Text(note), table)
 
 
 def _other_counters(data: ReportData) -> Iterator[Block]:
-    """What the runs did to drives, power and mounts, from counters other than the disks'."""
+    """What the runs did to drives, energy and mounts, by counters other than those of the disks."""
     drives = Table.from_rows(words.DRIVE_COLUMNS, words.drive_rows(data), left_columns=2)
     yield from _section(words.DRIVES, words.DRIVES_NOTE, drives)
     counted = [run for run in data.runs if run.energy.joules]
@@ -189,8 +189,8 @@ def _promised(data: ReportData, figures: PromisedFigures) -> Iterator[Block]:
 
 
 def _folded(data: ReportData, blocks: Sequence[Block]) -> Sequence[Block]:
-    """``blocks``; if they are the many runs of an experiment, collapsed, so that they don't hide
-    the rest."""
+    """``blocks``, collapsed if they are the many runs of an experiment, so that they don't hide the
+    rest."""
     count = len(data.runs)
     return blocks if count <= MAX_OPEN else [FoldedBlocks(f"All {count} runs, one by one", blocks)]
 
@@ -305,7 +305,7 @@ def _repeat(data: ReportData, run: Run) -> Iterator[Block]:
 
 
 def _seconds(data: ReportData) -> Block:
-    """The numbers behind the charts, for those who can't see them or want to copy them."""
+    """The numbers in the charts, for readers who can't see them or want to copy them."""
     names = ("fio", "device", "p50", "p99", "p99.9", QUEUE, "busy")
     series = {name: points(data.series, name) for name in names}
     count = len(series["fio"])

@@ -1,4 +1,4 @@
-"""`report --expect`: whether the runs in a recording or a result of fio met expectations."""
+"""`report --expect`: check whether the runs in a recording or a result of fio met expectations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NO_START = "the recording begins after the run did"
 
 
 def judge(source: Source, expected: Expected) -> Judged:
-    """The outcomes of all runs in a file. Raises UsageError if it has no run to judge."""
+    """The outcomes of all runs in a file. Raises UsageError if the file has no run to judge."""
     name = printable(str(source.path))
     if source.logs and not source.results:
         raise UsageError(f"{name} is a fio log. It lacks fio's final figures, so --expect cannot "
@@ -52,7 +52,7 @@ def _parsed(
 
 
 def _of_recording(source: Source, expected: Expected) -> Judged:
-    """Judge a recording as the runs themselves would have."""
+    """Judge a recording in the same way as the runs themselves."""
     judged, unfinished = Judged(), dict[int, float]()
     with Recording(source.path) as recording:
         target, fold = recording.header.target, ReplayFold(recording.header)
@@ -64,7 +64,8 @@ def _of_recording(source: Source, expected: Expected) -> Judged:
                 text = jobfile.with_overrides(fold.run.text, fold.run.overrides)
                 outcomes = _without_undone(outcomes, expectations, text)
             if fold.starts_during_run and outcomes and not judged.outcomes:
-                # fio's final figures cover more than was recorded
+                # the recording began within the run, and fio's final figures cover more than was
+                # recorded
                 outcomes = [replace(each, passed=None, why=NO_START) for each in outcomes]
             judged.outcomes += outcomes
             match event:
@@ -89,7 +90,7 @@ def _of_results(source: Source, expected: Expected) -> Judged:
     judged = Judged()
     for step, result in enumerate(source.results, 1):
         disks = [printable(str(disk.get("name", ""))) for disk in result.disks]
-        # any name will do: a result of fio has no figures of a disk
+        # any name of a disk will do, because a result of fio has no figures of disks
         expectations = _parsed(expected, disks or ("disk",), disks[:1] or ("disk",))
         checker = ExpectationChecker(expectations)
         for frame in result_frames(result):
@@ -100,7 +101,7 @@ def _of_results(source: Source, expected: Expected) -> Judged:
         outcomes = [outcome_event(0.0, step, outcome)
                     for outcome in checker.outcomes(result_figures(result))]  # fmt: skip
         if len(result.statuses) == 1:
-            # the one interval is the whole run
+            # no share of seconds: there is only one interval, which is the whole run
             outcomes = [replace(each, share=None) for each in outcomes]
         outcomes = [
             replace(each, why=NO_KERNEL)
@@ -114,7 +115,7 @@ def _of_results(source: Source, expected: Expected) -> Judged:
 def _without_undone(
     outcomes: Sequence[ExpectationChecked], expectations: Sequence[Expectation], job: str
 ) -> list[ExpectationChecked]:
-    """The outcomes without those about what the job did not do: that was not measured, and is not
+    """The outcomes, in which figures that the job can't produce count as not measured instead of as
     0."""
     sections = jobfile.effective_sections(job)
     checked = []

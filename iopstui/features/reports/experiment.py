@@ -54,7 +54,7 @@ NAMED_CPUS = 4
 
 
 def _busiest_text(percent: Mapping[int, float]) -> str:
-    """ "CPU 3 81 %, CPU 0 19 %": the busiest CPUs."""
+    """The busiest CPUs: "CPU 3 81 %, CPU 0 19 %"."""
     most = sorted(percent.items(), key=lambda cpu: (-cpu[1], cpu[0]))
     cpus = [f"CPU {cpu} {value:.0f} %" for cpu, value in most[:NAMED_CPUS] if value >= 0.5]
     return ", ".join(cpus) or units.MISSING
@@ -72,14 +72,14 @@ CPU_COLUMNS = (
 
 @dataclass
 class Experiment:
-    """An experiment in a recording: ``points`` by their place in the plan, ``steps`` with the place
-    by the run's number. ``finished`` is ``None`` if the recording ends before the experiment
-    does."""
+    """An experiment in a recording: ``points`` by their index in the plan, ``steps`` with that
+    index by the run's number. ``finished`` is ``None`` if the recording ends before the
+    experiment."""
 
     plan: Plan
     t: float = 0.0
     name: str = ""
-    """The name of a plan that is more than a sweep or a comparison."""
+    """The name of a plan that is neither a simple sweep nor a simple comparison."""
     points: dict[int, PointFinished] = field(default_factory=dict)
     failed: dict[int, PointFailed] = field(default_factory=dict)
     steps: dict[int, int] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Experiment:
 
     def label_of_run(self, step: int) -> str:
         """Note that fio run ``step`` belongs to the point that has begun. Returns the point's
-        label, "" if there is none."""
+        label, or "" if no point has begun."""
         if self._now is None:
             return ""
         self.steps[step] = self._now.index
@@ -107,7 +107,7 @@ class Experiment:
 
     @property
     def title(self) -> str:
-        """The varied settings, after the plan's name if it has one."""
+        """The varied settings, after the plan's name if there is one."""
         return printable(f"{self.name}: {self._settings}" if self.name else self._settings)
 
     @property
@@ -123,37 +123,37 @@ class Experiment:
 
     @property
     def axis(self) -> Axis:
-        """The horizontal axis of the curves."""
+        """The axis that the curves use as horizontal axis."""
         return horizontal_axis(self.plan)
 
     @property
     def ordered(self) -> list[PointFinished]:
-        """The runs in the order in which they are made."""
+        """The runs in the order of the plan."""
         return [self.points[index] for index in sorted(self.points)]
 
     @property
     def measured(self) -> list[PointFinished]:
-        """A sweep's points in the order of the plan; several runs of a point are averaged."""
+        """A sweep's points in the order of the plan, each the mean of its runs."""
         return measured_points(self.plan, self.ordered)
 
     @property
     def curves(self) -> list[LoadCurve[PointFinished]]:
-        """The curves: points along ``axis``, one curve for each other combination of settings."""
+        """The curves along ``axis``, one for each combination of the other settings."""
         return curves_along(self.plan, self.axis, self.ordered)
 
     @property
     def expectations(self) -> list[Expectation]:
-        """Expectations of the first point that has any."""
+        """The expectations of the first point that has any."""
         outcomes = next((point.outcomes for point in self.ordered if point.outcomes), ())
         return [outcome.expectation for outcome in outcomes]
 
     def results(self) -> ComparisonResults:
-        """Results of a comparison's runs."""
+        """The results of a comparison's runs."""
         return comparison_results(self.plan, self.ordered)
 
 
 def ending(experiment: Experiment) -> str:
-    """Why not all points are there; "" if they are."""
+    """Why some points are missing; "" if none is."""
     finished, total = experiment.finished, experiment.plan.points
     unit = f"{experiment.plan.unit}s"
     if finished is None:
@@ -171,7 +171,7 @@ def ending(experiment: Experiment) -> str:
 
 def points_table(experiment: Experiment) -> Table:
     """A row for each point, with means and intervals if it has several runs; for a comparison, a
-    row for each run. If there are expectations, the last column has their outcomes."""
+    row for each run. With expectations, the last column has their outcomes."""
     plan = experiment.plan
     if plan.variants:
         names = [printable(variant.label) for variant in plan.variants]
@@ -190,7 +190,7 @@ def points_table(experiment: Experiment) -> Table:
 
 
 def _disturbed_column(events: Sequence[PointFinished]) -> list[Column]:
-    """The column of what disturbed the runs; none if nothing did."""
+    """The column that says what disturbed the runs; nothing if no run was disturbed."""
     disturbed = any(event.point.disturbed for event in events)
     return [Column("point/disturbed", "disturbed", form=_sentences)] if disturbed else []
 
@@ -206,7 +206,7 @@ def _verdict(event: PointFinished) -> str:
 
 
 def result_sentences(experiment: Experiment) -> list[str]:
-    """Everything the points say together, in sentences."""
+    """The conclusions from all points, in sentences."""
     failed = failure_lines(experiment.plan, list(experiment.failed.values()))
     if not experiment.points:
         return failed
@@ -227,14 +227,15 @@ def outcome_lines(experiment: Experiment) -> list[str]:
 
 
 def verdict_grid(experiment: Experiment) -> str:
-    """The outcomes of several jobs at a glance, as text with columns; "" if that says nothing."""
+    """The outcomes of several jobs at a glance, as text in columns; "" if there is no such
+    table."""
     if experiment.plan.variants:
         return ""
     return "\n".join(pass_table(experiment.plan, experiment.measured)).strip("\n")
 
 
 def compared_tables(experiment: Experiment) -> Iterator[Table]:
-    """Return, for each variant after the first, every figure of both, and the difference; then the
+    """For each variant after the first: every figure of both variants, and the difference; then the
     CPUs whose load changed most."""
     results = experiment.results()
     if results.complete < results.least:
@@ -248,7 +249,7 @@ def compared_tables(experiment: Experiment) -> Iterator[Table]:
 
 
 def point_cpus(experiment: Experiment) -> Table:
-    """The CPU cost of a sweep's points; no rows if no point has one."""
+    """The CPU time that a sweep's points took; no rows if no point has such a figure."""
     measured = [
         event for event in experiment.measured if event.point.completions or event.point.busy
     ]
@@ -265,7 +266,7 @@ def method(experiment: Experiment) -> str:
 
 
 def as_data(experiment: Experiment) -> dict[str, Any]:
-    """Return it for JSON."""
+    """The experiment for JSON."""
     plan = experiment.plan
     data: dict[str, Any] = {
         "kind": plan.kind, "plan": experiment.name or None, "t": experiment.t,

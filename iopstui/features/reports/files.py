@@ -47,7 +47,7 @@ def report(
     expected: Expected | None = None,
 ) -> int:
     """Write the report of recordings and results of fio to ``out``, or to standard output. With
-    ``expected`` the exit code is that of a run which expects the same."""
+    ``expected``, the exit code is that of a run with the same expectations."""
     kind = kind or kind_of(out)
     paths = [recording_path(name) for name in names]
     if out is not None and out != "-":
@@ -57,7 +57,7 @@ def report(
         _check_no_terminal(kind)
     _announce(paths)
     failed = "" if expected is None else _judged(paths, expected, options)
-    # a source that makes its rows one by one may have too many to keep in memory
+    # if a feature makes its rows one by one, there may be too many to keep in memory
     by_rows = by_rows or (kind in TABLES and _own_source(paths) is not None)
     if out is None or out == "-":
         if not by_rows:
@@ -77,8 +77,8 @@ def report(
 
 
 def _judged(paths: Sequence[Path], expected: Expected, options: ReportOptions) -> str:
-    """Put the outcomes of --expect into the options of the report. Returns why a run failed, if one
-    did."""
+    """Judge the expectations, and put the outcomes into the report's options. Returns why a run
+    failed, if one did."""
     from iopstui.features.reports.expectations import judge
 
     own = _own_source(paths)
@@ -93,8 +93,8 @@ def _judged(paths: Sequence[Path], expected: Expected, options: ReportOptions) -
 
 
 def _exit_code(outcomes: Mapping[Path, Sequence[ExpectationChecked]], failed: str) -> int:
-    """Print the outcomes of --expect. Raises JobFailed or UsageError like a run with these
-    outcomes."""
+    """Print the outcomes of --expect. Raises JobFailed or UsageError, as a run with these outcomes
+    does."""
     judged = [each for of_file in outcomes.values() for each in of_file]
     for path, of_file in outcomes.items():
         several = len({each.step for each in of_file}) > 1
@@ -114,10 +114,9 @@ def _exit_code(outcomes: Mapping[Path, Sequence[ExpectationChecked]], failed: st
 
 
 def _check_place(name: str, recordings: Sequence[Path]) -> None:
-    """Raises UsageError, before a long recording is read, if no report can be written to that
-    place."""
+    """Raise UsageError, before a long recording is read, if no report can be written there."""
     out = Path(name)
-    # os.path, since a place that can't be examined raises its error only when it is written
+    # os.path does not raise if the path can't be examined; writing it then does
     if os.path.isdir(out):
         inside = printable(str(out / f"report{out.suffix or '.html'}"))
         raise UsageError(f"{printable(str(out))} is a directory.", f"Give a file name: {inside}")
@@ -136,15 +135,15 @@ def _check_place(name: str, recordings: Sequence[Path]) -> None:
 
 
 def _is_no_file(out: Path) -> bool:
-    """Whether ``out`` is a device, a pipe or one of the kernel's links (/dev/stdout): a file moved
-    there would replace it for all programs."""
+    """Whether ``out`` is a device, a pipe or one of the kernel's links (/dev/stdout). A report that
+    is moved there would replace it for all programs."""
     folder = os.path.realpath(out.parent)
     kernel_s = folder == "/dev" or folder.startswith(("/proc/", "/dev/fd"))
     return kernel_s or (os.path.exists(out) and not os.path.isfile(out))
 
 
 def _check_no_terminal(kind: str) -> None:
-    """UsageError if a binary report would go to a terminal."""
+    """Raise UsageError if a binary report would go to a terminal."""
     if sys.stdout.isatty():
         name = f"report{FORMATS[kind].suffixes[0]}"
         raise UsageError(f"{display_name(kind)} is a binary format.",
@@ -152,8 +151,8 @@ def _check_no_terminal(kind: str) -> None:
 
 
 def _announce(paths: Sequence[Path]) -> None:
-    """Say that reading takes a while: a day of samples takes 10 to 30 s, depending on the number of
-    CPUs."""
+    """Print that reading takes a while: a day of samples takes 10 to 30 s, depending on the number
+    of CPUs."""
     for path in paths:
         if detect_file_kind(path) != RECORDING:
             continue
@@ -164,7 +163,7 @@ def _announce(paths: Sequence[Path]) -> None:
 
 
 def kind_of(out: str | None) -> str:
-    """The format that a file's name asks for."""
+    """The format that a file's name implies."""
     if out is None or out == "-":
         return DEFAULT
     suffix = Path(out).suffix.lower()
@@ -210,14 +209,14 @@ def write_report(paths: Sequence[Path], kind: str, options: ReportOptions, out: 
 
 
 def _own_source(paths: Sequence[Path]) -> ReportSource | None:
-    """The feature that makes its own kind of report from these files, if any."""
+    """The feature that makes its own kind of report from these files, if there is one."""
     modules = feature_modules("report_source")
     return next((module for module in modules if any(map(module.takes, paths))), None)
 
 
 def _sources_and_format(paths: Sequence[Path], kind: str) -> tuple[list[Source], Format]:
     """The sources of the report, and its format. Raises UsageError for more sources than the format
-    can hold."""
+    allows."""
     chosen = FORMATS[kind]
     found_sources = sources(paths)
     if len(found_sources) > chosen.most and chosen.most > 1:
@@ -234,8 +233,8 @@ def _sources_and_format(paths: Sequence[Path], kind: str) -> tuple[list[Source],
 
 
 def write_report_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Replace the file by what ``write`` writes, once that is complete. Raises UsageError if that
-    fails."""
+    """Replace the file by what ``write`` writes, after that is complete. Raises UsageError on
+    failure."""
     try:
         write_whole(path, write, overwrite=True)
     except OSError as error:
@@ -246,11 +245,11 @@ def write_report_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
         ) from error
 
 
-# The rows of other features' files as CSV or Parquet, written while they are made.
+# The rows of other features' files as CSV or Parquet, written while they are being made.
 
 
 class _Encoded:
-    """Writes text to a file of bytes. (The standard library's wrapper would close that file.)"""
+    """Writes text to a binary file. (The standard library's wrapper would close that file.)"""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
@@ -269,7 +268,7 @@ def _csv(source: ReportSource, path: Path, redact: bool, out: BinaryIO) -> None:
 
 
 def _parquet(source: ReportSource, path: Path, redact: bool, out: BinaryIO) -> None:
-    """Missing (exit 5) without pyarrow."""
+    """Write the rows as Parquet. Raises Missing (exit 5) without pyarrow."""
     from iopstui.features.reports.rows import PACKAGE, ParquetTable, instant
 
     require_packages(PACKAGE)
@@ -278,7 +277,7 @@ def _parquet(source: ReportSource, path: Path, redact: bool, out: BinaryIO) -> N
     when = [column.id for column in rows.columns].index("wall_ms")
     with ParquetTable(out, rows.columns, about) as table:
         for cells in rows:
-            # the time itself in place of its text
+            # the column with the time as text gets the time itself
             cells[when + 1] = instant(cells[when]) if cells[when + 1] else None
             table.row(cells)
     rows.print_omissions()
@@ -287,4 +286,4 @@ def _parquet(source: ReportSource, path: Path, redact: bool, out: BinaryIO) -> N
 TABLES: Mapping[str, Callable[[ReportSource, Path, bool, BinaryIO], None]] = {
     "csv": _csv, "parquet": _parquet
 }  # fmt: skip
-"""What is a table."""
+"""The functions that write tables, by format."""

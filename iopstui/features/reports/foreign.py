@@ -1,5 +1,5 @@
 """The inputs of a report. A result of fio, or its logs, becomes a ``ReportData`` like that of a
-recording, but without what such a file does not say."""
+recording, but without the facts that such files lack."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ from iopstui.text import printable
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A recording (``path``), or the runs in a result of fio, or ``logs`` of one run, or both."""
+    """A source of a report: a recording (``path``), the runs in a result of fio, ``logs`` of one
+    run, or both of these."""
 
     path: Path
     results: tuple[FioResult, ...] = ()
@@ -56,7 +57,7 @@ class Source:
 
     @property
     def recorded(self) -> bool:
-        """Whether it is a recording of ours."""
+        """Whether it is a recording of iopstui."""
         return not self.results and not self.logs
 
     @property
@@ -75,12 +76,13 @@ def _check_exists(path: Path) -> None:
             "A report is of recordings (iopstui run --record FILE), fio's JSON or fio's logs.",
         ) from error
     except OSError:
-        pass  # the reader of recordings reports it
+        pass  # the reader of recordings will report the error
 
 
 def sources(paths: Sequence[Path]) -> list[Source]:
-    """The sources in the files' order. Logs belong to the result whose job wrote them, or else to
-    each other if they have the same prefix. Raises UsageError for a file that can't be reported."""
+    """The sources in the order of the files. Logs belong to the result whose job wrote them, or
+    otherwise to one another if they have the same prefix. Raises UsageError for a file that can't
+    be reported."""
     result: list[Source] = []
     logs: dict[tuple[Path, str], list[LogFile]] = {}
     for path in paths:
@@ -115,7 +117,8 @@ def sources(paths: Sequence[Path]) -> list[Source]:
 
 
 def _owner(known_sources: Sequence[Source], prefix: str) -> int | None:
-    """The number of the result that these logs belong to; ``None`` if they fit none, or several."""
+    """The index of the result to which these logs belong; ``None`` if they fit no result or
+    several."""
     owners = [
         n
         for n, source in enumerate(known_sources)
@@ -126,7 +129,7 @@ def _owner(known_sources: Sequence[Source], prefix: str) -> int | None:
 
 @contextmanager
 def credible(found_sources: Sequence[Source]) -> Iterator[None]:
-    """UsageError where a file holds impossible figures."""
+    """A context in which impossible figures in a file become a UsageError."""
     with checking_figures([path for source in found_sources for path in source.paths]):
         yield
 
@@ -139,8 +142,8 @@ SINGLE_DOCUMENT = (
 
 
 def load_foreign_report(source: Source, redact: bool = False) -> ReportData:
-    """The report data of a result, of logs, or of both. UsageError if a log can't be read, or says
-    nothing."""
+    """The report data of a result, of logs, or of both. Raises UsageError if a log can't be read,
+    or is empty."""
     bases = log_bases_ms(source.logs, source.results[0] if source.results else None)
     files = [read_log_file(log, base) for log, base in zip(source.logs, bases, strict=True)]
     logs = Logs([file.log for file in files], any(map(_logs_maxima, source.results)))
@@ -171,7 +174,7 @@ def load_foreign_report(source: Source, redact: bool = False) -> ReportData:
 
 
 def _hosts_in(result: FioResult) -> Iterator[str]:
-    """Names of machines in the rows, and before the lines of clients."""
+    """The names of machines in the rows, and before the lines of clients."""
     for row in result.document.get("jobs") or ():
         if isinstance(row, Mapping) and isinstance(row.get("hostname"), str):
             yield row["hostname"]
@@ -180,8 +183,8 @@ def _hosts_in(result: FioResult) -> Iterator[str]:
 
 
 def _begins(results: Sequence[FioResult]) -> list[float]:
-    """When each run began, in seconds after the first one began. Runs that overlap, or are more
-    than a day apart, are placed one after the other."""
+    """When each run began, in seconds after the first run's start. Runs that overlap, or are more
+    than a day apart, are placed one after another."""
     begins: list[float] = []
     end = 0.0
     for result in results:
@@ -213,7 +216,7 @@ def _begun(source: Source, begins: Sequence[float], logs: Logs) -> ReportData:
 
 
 def _seconds(status: FioStatus) -> float:
-    """How long the run took."""
+    """How long the run took, in seconds."""
     return whole_ms(status.jobs) / 1000
 
 
@@ -269,7 +272,7 @@ def _of_result(data: ReportData, run: Run, result: FioResult, begin: float) -> N
 
 
 def _disk(disk: Mapping[str, Any]) -> tuple[str, str]:
-    """fio's disk_util of one disk, in words. Its util may be nan."""
+    """fio's disk_util of one disk, in words. Its util may be NaN."""
     util = disk.get("util")
     reads, writes = (
         count if type(count := disk.get(name, 0)) is int and count >= 0 else "unknown"
@@ -331,7 +334,7 @@ def _title(status: FioStatus) -> str:
 
 
 def _of_another(job: JobStatus) -> bool:
-    """Whether the options of a row can't hold for all its I/Os: for a group of jobs fio gives those
+    """Whether a row has I/Os that its options exclude: for a group of jobs, fio gives the options
     of the last job."""
     return any(
         part.issued and not has_direction(job.options, name)
@@ -340,8 +343,8 @@ def _of_another(job: JobStatus) -> bool:
 
 
 def _block_sizes(options: Mapping[str, str]) -> str:
-    """The sizes of I/Os; if both are given, fio uses a list or a range of sizes, not a single
-    size."""
+    """The sizes of I/Os, in words. If a list or range is given besides a single size, fio uses the
+    former."""
     if "bssplit" in options:
         return f"bssplit {options['bssplit']}"
     ranges = options.get("bsrange", options.get("blocksize_range"))
@@ -349,12 +352,12 @@ def _block_sizes(options: Mapping[str, str]) -> str:
 
 
 def job_file(sections: Iterable[tuple[str, Mapping[str, str]]]) -> str:
-    """fio's options as its JSON has them, as a job file."""
+    """The options in fio's JSON as a job file."""
     parts = []
     for name, section in sections:
         lines = [f"{key}={value}" if value else key for key, value in section.items()
                  if key != "name"]  # fmt: skip
-        # a line end in a value would begin another option, or a job
+        # printable: a line end in a value would begin another option or job
         parts.append("\n".join(map(printable, (f"[{name or 'global'}]", *lines))))
     return "\n\n".join(parts)
 
@@ -385,7 +388,7 @@ def _of_logs(data: ReportData, run: Run, logs: Logs, results: Sequence[FioResult
 
 
 def _logs_maxima(result: FioResult) -> bool:
-    """Whether the lines of its averaged logs are maxima."""
+    """Whether the lines of its averaged logs contain maxima."""
     return any(
         flag(options, "log_max_value") or options.get("log_window_value", "").strip() == "max"
         for _, options in result.options
@@ -414,7 +417,7 @@ def _of_what(results: Sequence[FioResult], logs: Logs) -> Iterator[str]:
 def _missing_facts(
     results: Sequence[FioResult], logs: Logs, files: list[LogFile], redact: bool
 ) -> Iterator[str]:
-    """Facts missing in the files."""
+    """Sentences on facts that the files lack."""
 
     def named(file: LogFile) -> str:
         return f"a log of {file.name.kind}" if redact else file.path.name

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """The options of a report. ``redact``: leave out what tells whose machine it is about
-    (redact.py). ``against``: a bought volume whose limits are shown beside what was measured.
-    ``outcomes``: those of --expect, by file."""
+    """The options of a report. ``redact``: leave out what identifies the machine (redact.py).
+    ``against``: a bought volume, whose limits are shown beside the measurement. ``outcomes`` are
+    those of --expect, by file."""
 
     redact: bool = False
     against: PromisedFigures | None = None
@@ -43,14 +43,14 @@ DEFAULT_OPTIONS = ReportOptions()
 
 
 MAX_SOURCES = 26
-"""Sources of a report: they are told apart by letters."""
+"""Limit for the sources of a report, because letters distinguish them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
     """A format. ``render`` makes the text for at most ``most`` sources (sources.py) with the
-    report's options; a binary format is written by ``stream`` instead. A file name with one of the
-    ``suffixes`` selects it; the first one is the usual one."""
+    report's options; ``stream`` writes a binary format instead. A file name with one of the
+    ``suffixes`` selects it; the first is the usual one."""
 
     name: str
     suffixes: tuple[str, ...]
@@ -60,8 +60,8 @@ class Format:
 
 
 def _loaded(sources: Sequence[Source], options: ReportOptions) -> list[ReportData]:
-    """The data of each source. If there are several, time in each source's charts counts from the
-    start of its longest run."""
+    """Load the data of each source. If there are several, times in their charts count from the
+    start of each source's longest run."""
     from iopstui.features.reports.foreign import load_foreign_report
     from iopstui.features.reports.report_data import load_report_data
 
@@ -81,7 +81,7 @@ def _loaded(sources: Sequence[Source], options: ReportOptions) -> list[ReportDat
 
 
 def _add_outcomes(data: ReportData, outcomes: Sequence[ExpectationChecked]) -> None:
-    """Put the outcomes of --expect before those that were recorded, each once."""
+    """Put the outcomes of --expect before the recorded ones, without repetitions."""
     for run in data.runs:
         own = [each for each in outcomes if each.step == run.step]
         known = {(each.expectation, each.limit) for each in own}
@@ -128,29 +128,29 @@ FORMATS = {
     )
 }
 TEXTS = tuple(format_.name for format_ in FORMATS.values() if format_.render)
-"""Those that are texts."""
+"""The names of the text formats."""
 DEFAULT = "md"
 
 
 def display_name(kind: str) -> str:
-    """A format's name at the beginning of a sentence."""
+    """A format's name for the beginning of a sentence."""
     return kind.upper() if FORMATS[kind].render else kind.capitalize()
 
 
 def or_list(names: Iterable[str]) -> str:
-    """ "a, b or c"."""
+    """The names as "a, b or c"."""
     *firsts, last = names
     return f"{', '.join(firsts)} or {last}" if firsts else last
 
 
-# A report as JSON with all data of the page.
+# A report as JSON, with all data that the page shows.
 
 
 SCHEMA = 1
 
 
 def json_text(reports: Sequence[ReportData]) -> str:
-    """Everything the page says, as data."""
+    """All data of the page as JSON."""
     recordings = [_report_object(data) for data in reports]
     document = {"report": SCHEMA, "iopstui": __version__, "recordings": recordings}
     return json.dumps(clean(document), indent=1, allow_nan=False) + "\n"

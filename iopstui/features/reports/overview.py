@@ -1,4 +1,4 @@
-"""What the first screen of a report on one recording, or one result of fio, says."""
+"""The first screen of a report on one recording, or on one result of fio."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ UNSEEN = (
 
 
 def overview(data: ReportData) -> Overview:
-    """Return what somebody who decides reads first."""
+    """The overview, for somebody who has to decide."""
     given = sorted(data.answers.values(), key=lambda event: event.t)
     judged = [*_judged(data)]
     return made_of(
@@ -85,14 +85,14 @@ def _experiment(data: ReportData, experiment: Experiment) -> str:
     plan = experiment.plan
     text = (f"{experiment.title} on {printable(data.header.target.path)}: "
             f"{len(experiment.points)} of {plan.points} {plan.unit}s measured")  # fmt: skip
-    # if there are several curves, one says little about the others
+    # with several curves, a conclusion about one says little about the others
     several = bool(plan.variants) or len(experiment.curves) > 1
     found = [] if several else experiment_pages.result_sentences(experiment)
     return f"{text}. {found[0].removesuffix('.')}." if found else f"{text}."
 
 
 def _limits(run: Run) -> str:
-    """The options by which a recorded job does less than it could: "rate_iops=200"; "" if it has
+    """The options with which a recorded job limits itself, such as "rate_iops=200"; "" if it has
     none. fio's own results don't say which of several jobs has an option."""
     options = run.started.options if run.started is not None else {}
     held = {name: value for name in PACES if (value := options.get(name, "0")) not in ("0", "")}
@@ -115,11 +115,11 @@ def _figures(run: Run) -> str:
 
 
 def _directions(run: Run) -> str:
-    """The IOPS of each direction of a mix, in brackets."""
+    """In brackets, the IOPS of each direction of a job that mixes them."""
     rates = {name: part["iops"] for name, part in split_directions(run.figures()).items()}
     known = {name: rate for name, rate in rates.items() if rate}
     whole = whole_rate(run.summary, "iops")
-    # if they did not run at the same time, or are counted twice, the parts don't add up to the sum
+    # not if the parts do not add up, because they did not run at the same time or are counted twice
     adds_up = whole is not None and math.isclose(sum(known.values()), whole, rel_tol=0.01)
     if len(known) < 2 or not adds_up or run.contradicted:
         return ""

@@ -1,4 +1,4 @@
-"""The content of a report on one recording: collected in one pass, in bounded memory."""
+"""The content of a report on one recording, collected in one pass and in bounded memory."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ MAX_EVENTS = 200
 
 @dataclass
 class FindingEnds:
-    """How often a finding ended, how long it held altogether, and its last second."""
+    """How many times a finding ended, how long it held in total, and its last second."""
 
     times: int = 0
     held_s: float = 0.0
     until: float = 0.0
     why: str = ""
-    """Why it was not true; "" if its cause is gone."""
+    """Why the finding was not true; "" if its cause is gone."""
 
 
 @dataclass
 class ReportData:
-    """Everything a report says about one recording. Strings are as they were recorded: the code
+    """All that a report says about one recording. Strings are as they were recorded, so the code
     that prints them must make them harmless. ``foreign`` says what the report was made from if not
-    from a recording, ``missing_facts`` what that lacks, and ``disks`` has fio's words on each disk.
-    ``origin_t`` is the second from which charts that stand beside others count, ``promised`` the
-    bought volume whose limits are shown beside what was measured."""
+    from a recording, ``missing_facts`` what such a file lacks, and ``disks`` has fio's lines on
+    each disk. ``origin_t`` is the second from which the time axes of charts beside one another
+    count; ``promised`` is the bought volume, whose limits are shown beside the measurement."""
 
     path: Path
     header: form.Header
@@ -69,9 +69,9 @@ class ReportData:
     series: Series = field(default_factory=empty)
     runs: list[Run] = field(default_factory=list)
     rows: list[RunRow] = field(default_factory=list)
-    """The same runs side by side."""
+    """The same runs as rows of a table."""
     idle_waits: MeanWaits = field(default_factory=MeanWaits)
-    """Where the I/Os of other programs waited while no job ran."""
+    """Where I/Os of other programs waited while no job ran."""
     slowest: SlowestTotal = field(default_factory=SlowestTotal)
     experiments: list[Experiment] = field(default_factory=list)
     marks: list[events.Mark] = field(default_factory=list)
@@ -79,7 +79,7 @@ class ReportData:
     changes: list[events.TunableChanged] = field(default_factory=list)
     findings: list[events.FindingReported] = field(default_factory=list)
     finding_ends: dict[int, FindingEnds] = field(default_factory=dict)
-    """The ends of findings, by their place in ``findings``."""
+    """The ends of findings, by the finding's index in ``findings``."""
     answers: dict[tuple[str, ...], events.AnswerGiven] = field(default_factory=dict)
     """The last answer of each kind (``Answer.key``), except answers that were withdrawn."""
     notices: list[events.Notice] = field(default_factory=list)
@@ -94,19 +94,19 @@ class ReportData:
 
     @property
     def longest(self) -> Run | None:
-        """The run that others are compared with."""
+        """The longest run, which is compared with those of other recordings."""
         return max(self.runs, key=lambda run: run.seconds, default=None)
 
 
 def load_report_data(path: Path, redact: bool = False) -> ReportData:
-    """Read the recording. Raises UsageError if it is not one, or has no sample. ``redact``: leave
-    out what tells whose machine it is about."""
+    """Read the recording. Raises UsageError if the file is not a recording, or has no sample.
+    ``redact``: leave out what identifies the machine."""
     with opened(path, redact) as recording:
         recording.skip_unneeded_fields()
         if not recording.index().samples:
             raise UsageError(f"The recording {printable(str(path))} is empty: nothing to report.")
         try:
-            # redaction learns names while it reads, so the recording is read in order
+            # redaction must read in order, because it learns names while it reads
             data = None if redact else _read_report(recording, True)
         except SegmentMismatch:
             data = None
@@ -119,7 +119,7 @@ def load_report_data(path: Path, redact: bool = False) -> ReportData:
 
 
 def _read_report(recording: Recording, several: bool) -> ReportData:
-    """Read the report's data; ``several``: with several processes, if that is worthwhile."""
+    """Read the report's data. ``several``: use several processes if that is worthwhile."""
     index, header = recording.index(), recording.header
     length = duration(index)
     data = ReportData(
@@ -208,7 +208,7 @@ def _started(data: ReportData, event: events.StepStarted) -> None:
 
 
 def _finding_ended(data: ReportData, event: events.FindingEnded) -> None:
-    """Note the end of a finding: it belongs to the newest finding of its rule."""
+    """Note the end of a finding, which is the newest finding of its rule."""
     of_rule = [n for n, finding in enumerate(data.findings) if finding.finding.rule == event.rule]
     if of_rule:
         ends = data.finding_ends.setdefault(of_rule[-1], FindingEnds())
@@ -220,14 +220,14 @@ def _finding_ended(data: ReportData, event: events.FindingEnded) -> None:
 
 
 def _add_message(data: ReportData, event: events.Event) -> None:
-    """Take in a message, up to the number that a report can hold."""
+    """Add an event, up to the number that a report can hold."""
     match event:
         case events.Mark() if len(data.marks) < MAX_EVENTS:
             data.marks.append(event)
         case events.TunableChanged() if len(data.changes) < MAX_EVENTS:
             data.changes.append(event)
         case events.FindingReported() if len(data.findings) < MAX_EVENTS:
-            # a finding is repeated while it lasts: the report shows it once, in its newest words
+            # a finding is repeated while it lasts: keep only its newest words
             step = data.runs[-1].step if data.runs else 0
             for place, before in enumerate(data.findings):
                 is_same_rule = before.finding.rule == event.finding.rule
@@ -242,13 +242,13 @@ def _add_message(data: ReportData, event: events.Event) -> None:
         case events.StallFound():
             _stall(data, event.stall)
         case events.Notice() if len(data.notices) < MAX_EVENTS:
-            # passing messages (fio's progress) are not part of a report
+            # leave out transient messages, such as fio's progress
             data.notices += [event] if event.level != "info" else []
 
 
 def _stall(data: ReportData, stall: Stall) -> None:
-    """Add a stall. A long one is reported before its end, too, and is then replaced by its final
-    words."""
+    """Add a stall. A long one is also reported before its end; the final report then replaces
+    that."""
     last = data.stalls[-1] if data.stalls else None
     if last is not None and (last.disk, last.start) == (stall.disk, stall.start):
         data.stalls[-1] = stall

@@ -1,6 +1,6 @@
-"""The seconds of a recording as rows: CSV, or Parquet.
+"""The seconds of a recording as rows, in CSV or Parquet.
 
-Only this module uses pyarrow, which is an extra (`iopstui[parquet]`) and is imported when a table
+Only this module uses pyarrow, which is an extra (`iopstui[parquet]`). It is imported when a table
 is begun."""
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from iopstui.text import printable
 
 def csv_text(source: Source, redact: bool = False) -> str:
     """CSV with a row for every frame; the columns are those of `iopstui run --format csv`. An
-    experiment has a row for every point. fio's logs have a row for every second, and its results
-    without logs one for every job."""
+    experiment has a row for every point, fio's logs have a row for every second, and fio's results
+    without logs have a row for every job."""
     stream = io.StringIO()
     if not source.recorded:
         csv.writer(stream, lineterminator="\n").writerows(
@@ -79,8 +79,7 @@ def recorded_tunables(recording: Recording) -> dict[str, str]:
 
 
 def print_why_incomplete(recording: Recording, fold: ReplayFold) -> None:
-    """Print on standard error why the recording is not complete, because the rows can't show
-    that."""
+    """Print on standard error why the recording is incomplete, because rows can't show that."""
     text = why_incomplete(recording, fold.has_end_marker)
     if text:
         print(f"iopstui: {text}", file=sys.stderr)
@@ -111,15 +110,15 @@ def _rows(data: ReportData) -> Iterator[list[str]]:
 
 PACKAGE = "pyarrow"
 ROWS = 3600
-"""The rows of a row group: an hour of seconds, about 20 MB before they are written."""
+"""The rows in a row group: an hour of seconds, about 20 MB before they are written."""
 _FLAGS = ("flags",)
 
 
 class ParquetTable:
-    """Writes rows to ``out``, an hour of seconds at a time; Missing (exit 5) without pyarrow. Each
-    column has its ``unit``, ``source`` and ``meaning``; ``about`` is stored for the table as a
-    whole. Unknown values are null. Exceptions of ``out`` are passed on. The types do not depend on
-    the values: TIME (UTC, ms), WHOLE, WORDS, and FIGURE, a double."""
+    """Writes rows to ``out``, an hour of seconds at a time. Raises Missing (exit 5) without
+    pyarrow. Each column has its ``unit``, ``source`` and ``meaning``; ``about`` describes the table
+    as a whole. Unknown values are null. Exceptions of ``out`` are passed on. The types do not
+    depend on the values: TIME (UTC, ms), WHOLE, WORDS, and FIGURE, a double."""
 
     def __init__(self, out: BinaryIO, columns: Sequence[Column], about: Mapping[str, str]) -> None:
         try:
@@ -133,7 +132,7 @@ class ParquetTable:
         self._writer: Any = pyarrow.parquet.ParquetWriter(out, self._schema, compression="zstd")
 
     def row(self, cells: Iterable[Any]) -> None:
-        """Take a value for each column."""
+        """Add a row, which has a value for each column."""
         for cell, column in zip(cells, self._rows, strict=True):
             column.append(cell)
         if len(self._rows[0]) >= ROWS:
@@ -150,7 +149,7 @@ class ParquetTable:
                     self._write_rows()
                 self._writer.close()
         finally:
-            # end a broken table, so that pyarrow doesn't try to later
+            # close a broken table now, so that pyarrow doesn't try it later
             with contextlib.suppress(OSError, ValueError):
                 self._writer.close()
 
@@ -164,8 +163,8 @@ class ParquetTable:
             column.clear()
 
     def _described(self, columns: Sequence[Column], about: Mapping[str, str]) -> Any:
-        """The schema. The descriptions are stored with each column, where Arrow's readers find
-        them, and as one JSON object for the whole table, for other readers."""
+        """The schema. The descriptions are stored with each column, where readers of Arrow find
+        them, and also as one JSON object for the whole table, for other readers."""
         descriptions = {
             column.id: {"unit": column.unit, "source": column.source, "meaning": column.meaning}
             for column in columns
@@ -183,7 +182,7 @@ class ParquetTable:
 
 
 def instant(wall_ms: float) -> datetime:
-    """A wall-clock time, rounded like ``utc`` (format.py) rounds it."""
+    """A wall-clock time, rounded in the same way as by ``utc`` (format.py)."""
     return utc_datetime(round(wall_ms))
 
 
@@ -204,8 +203,8 @@ def _cell(path: tuple[str, ...], value: Any, wall_ms: float) -> Any:
 
 
 def write_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
-    """Write a row for every frame. ``step`` distinguishes an experiment's runs. Raises Missing
-    (exit 5) if there is no pyarrow, UsageError for a result of fio."""
+    """Write a row for every frame. The column ``step`` distinguishes an experiment's runs. Raises
+    Missing (exit 5) without pyarrow, UsageError for a result of fio."""
     require_packages(PACKAGE)
     if not source.recorded:
         name = printable(str(source.path))
@@ -228,7 +227,7 @@ def write_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
 
 
 def _about(header: form.Header) -> dict[str, str]:
-    """Title: whose seconds these are."""
+    """Metadata of the table: who measured what, and when."""
     metadata = {
         "version": header.iopstui,
         "host": header.host,

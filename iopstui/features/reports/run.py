@@ -33,9 +33,9 @@ class Run:
     ``bins_by_direction`` has all latencies of each direction; ``total_bins`` has those of all I/Os,
     each counted once. ``is_partial``: the recording began or ended within the run, so the frames
     cannot add up to fio's count. ``point`` is the label of the experiment's point, "" outside of
-    one. ``device`` is the sum of the target's devices, ``devices`` has each of them and those
-    below. ``note`` replaces the check of the sums if there is nothing to check; ``contradicted``
-    has the directions for which a result of fio states an impossible rate."""
+    one. ``device`` is the sum over the target's devices, ``devices`` has each of them and the
+    devices beneath. ``note`` replaces the check of the sums if there is nothing to check;
+    ``contradicted`` has the directions for which a result of fio states an impossible rate."""
 
     step: int
     started: events.StepStarted | None = None
@@ -66,17 +66,17 @@ class Run:
 
     @property
     def bins(self) -> dict[str, dict[int, int]]:
-        """All latencies (ns) of each direction in one histogram."""
+        """A histogram of all latencies (ns) for each direction."""
         return {name: total.bins for name, total in self.bins_by_direction.items()}
 
     @property
     def all_bins(self) -> dict[int, int]:
-        """The latencies of every I/O once."""
+        """A histogram of all latencies (ns), in which each I/O is counted once."""
         return self.total_bins.bins
 
     @property
     def captured(self) -> list[CapturedRow]:
-        """What `iopstui capture` had captured, if it wrote the job."""
+        """The captured workload, if `iopstui capture` wrote the job."""
         if self.job_run is None or self.finished is None:
             return []
         return captured_rows(self.job_run.text, self.finished.summary)
@@ -87,11 +87,11 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Length of the measurement."""
+        """The length of the measurement."""
         return self.end - self.begin if self.begin is not None else 0.0
 
     def add(self, frame: Frame, tree: Sequence[str]) -> None:
-        """Add a frame of this run. ``tree``: the target's devices and those below them."""
+        """Add a frame of this run. ``tree``: the target's devices and those beneath them."""
         self.drives.add(frame.nvme)
         fio = frame.fio
         self.share.add(frame.share, reported=fio is not None)
@@ -130,14 +130,15 @@ class Run:
             self.max_ns = max(self.max_ns or 0, later.max_ns)
 
     def add_bins(self, name: str, bins: Mapping[int, int]) -> None:
-        """More latencies of one direction."""
+        """Add latencies of one direction."""
         total = self.bins_by_direction.get(name)
         if total is None:
             total = self.bins_by_direction[name] = _in_order()
         total.add(bins)
 
     def latencies(self) -> dict[str, int | None]:
-        """p50 ... p99.99 and max in ns of all I/Os of the run, from the frames' histograms."""
+        """The percentiles p50 ... p99.99 and the maximum over all I/Os of the run, in ns, from the
+        frames' histograms."""
         values = histogram.percentiles(self.all_bins, _SHOWN_PERCENTILES)
         return {
             **{histogram.percentile_name(p): values.get(p) for p in _SHOWN_PERCENTILES},
@@ -146,16 +147,17 @@ class Run:
 
     @property
     def summary(self) -> Mapping[str, Any]:
-        """fio's final figures (fio_summary); empty if the run has no end."""
+        """fio's final figures (fio_summary); empty if the run's end was not recorded."""
         return self.finished.summary if self.finished else {}
 
     @property
     def slowest_ios(self) -> Mapping[str, Any]:
-        """The slowest I/Os by fio's own log; empty without one."""
+        """The slowest I/Os by fio's own log; empty without a log."""
         slowest: Mapping[str, Any] = self.summary.get("slowest_ios") or {}
         return slowest
 
     def figures(self) -> dict[str, dict[str, Any]]:
-        """fio's final figures by direction, of all rows; empty if the run has no end."""
+        """fio's final figures by direction, over all rows; empty if the run's end was not
+        recorded."""
         total = self.summary.get("total", {})
         return {name: total[name] for name in DIRECTIONS if name in total}

@@ -23,25 +23,24 @@ WAIT_CACHE, WAIT_UNSENT = "wait.cache", "wait.unsent"
 WAIT_LAYERS = "wait.layers."
 MAX_POINTS = 500
 GAP_FACTOR = 0.5
-"""More time than this many intervals without a measurement breaks a chart's line."""
+"""If nothing was measured for more than this number of intervals, the chart's line is broken."""
 
 Values = dict[str, "float | None"]
 Series = dict[str, "array[float]"]
-"""Columns of values by the names of SERIES; "t" is when an interval ends, "seconds" how long it
-was. After them come the I/Os in flight by the places where they wait (model/metrics/waits.py), from
-the top down."""
+"""Columns of values by the names in SERIES; "t" is an interval's end, "seconds" its length. After
+them come the I/Os in flight by the places where they wait (model/metrics/waits.py), from the top
+down."""
 
 
 def empty(layers: Sequence[str] = ()) -> Series:
-    """Empty series, before anything is measured. ``layers`` are the devices in which I/Os may
-    be."""
+    """Empty series, for the beginning. ``layers`` are the devices in which I/Os may be."""
     in_layers = (WAIT_LAYERS + name for name in layers)
     places = (WAIT_CPU, WAIT_ABOVE, WAIT_CACHE, WAIT_UNSENT, *in_layers, WAIT_UNKNOWN)
     return {name: array("d") for name in (*SERIES, *places)}
 
 
 def values_of(frame: Frame) -> Values:
-    """The values of an interval, by the names of the series."""
+    """The values of a frame, by the names of the series."""
     fio, disk, waits, busy = frame.fio, frame.total, frame.waits, busy_of(frame.cpus)
     iops, bw = frame.drawn
     values: Values = {
@@ -63,8 +62,8 @@ def values_of(frame: Frame) -> Values:
 
 
 def append(series: Series, interval_s: float, values: Values) -> None:
-    """Append what was measured in an interval; ``values`` has its time ``t`` and its length
-    ``seconds``, too."""
+    """Append the values of an interval. ``values`` includes its end ``t`` and its length
+    ``seconds``."""
     _gap(series, interval_s, (values["t"] or 0.0) - (values["seconds"] or 0.0))
     for name, column in series.items():
         value = values.get(name)
@@ -79,8 +78,8 @@ def extend(series: Series, interval_s: float, later: Series) -> None:
 
 
 def _gap(series: Series, interval_s: float, begin: float) -> None:
-    """Add a gap without measurements before ``begin``, as between two runs of an experiment: it
-    breaks the charts' lines."""
+    """Add a gap before ``begin``, as between two runs of an experiment, which breaks the charts'
+    lines."""
     times = series["t"]
     if times and begin - times[-1] > GAP_FACTOR * interval_s:
         for column in series.values():
@@ -99,7 +98,7 @@ def points(
     series: Mapping[str, array[float]], name: str, top: bool = False
 ) -> list[tuple[float, float | None]]:
     """A series as pairs (second, value). If there are more than ``MAX_POINTS``, neighbours are
-    replaced by their mean, or with ``top`` by the highest of them. ``None`` is a gap."""
+    replaced by their mean, or with ``top`` by their highest value. A value ``None`` is a gap."""
     times, lengths, values = (series[key] for key in ("t", "seconds", name))
     if len(times) <= MAX_POINTS:
         return [(t, None if math.isnan(v) else v) for t, v in zip(times, values, strict=True)]
@@ -127,11 +126,11 @@ def _joined(values: Sequence[tuple[float, float]], top: bool) -> float | None:
 
 @dataclass
 class Heat:
-    """Counts of I/Os by time (columns) and latency (rows, ``HEAT_ROWS_PER_DECADE``)."""
+    """Counts of I/Os by time (columns) and latency (rows; ``HEAT_ROWS_PER_DECADE``)."""
 
     duration: float
     _cells: dict[tuple[int, int], int] = field(default_factory=dict)
-    # for a day, one column has some 700 intervals: they are added up first
+    # the histograms of the present column are added up first: for a day, a column has some 700
     _now: int = 0
     _added: BinsTotal = field(default_factory=BinsTotal)
 
@@ -150,7 +149,7 @@ class Heat:
             self._count(column, rows)
 
     def join(self, later: Heat) -> None:
-        """Add what another heat map of the same duration counted in the intervals that follow."""
+        """Add the counts of another heat map with the same duration, whose intervals follow."""
         self._settle()
         for (column, row), count in later.cells.items():
             self._count(column, {row: count})
@@ -166,7 +165,7 @@ class Heat:
 
     @property
     def cells(self) -> dict[tuple[int, int], int]:
-        """I/Os by column and row."""
+        """The counts of I/Os by column and row."""
         self._settle()
         return self._cells
 

@@ -1,4 +1,4 @@
-"""What a report says about a recording: facts, tables, findings, events, and how to repeat it."""
+"""The texts of a report on a recording: facts, tables, findings, events, and how to repeat it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ SIDE_BY_SIDE = "Runs. Figures exclude the ramp; the change is in IOPS from the p
 
 
 def block(text: str) -> str:
-    """A text of several lines (a job file), reduced to printable characters."""
+    """A text of several lines (a job file), with only printable characters."""
     lines = text.replace("\r\n", "\n").expandtabs(4).split("\n")
     return "\n".join("".join(c if c.isprintable() else "?" for c in line) for line in lines).strip()
 
@@ -78,7 +78,7 @@ def heading(data: ReportData) -> str:
 
 
 def facts(data: ReportData) -> Iterator[tuple[str, str]]:
-    """Return where and when: (name, value) pairs."""
+    """Where and when it was measured: pairs (name, value)."""
     if data.foreign:
         yield from _foreign_facts(data)
         return
@@ -116,7 +116,7 @@ def _foreign_facts(data: ReportData) -> Iterator[tuple[str, str]]:
 
 
 def _cpus(topology: Topology) -> str:
-    """How many, and how they belong together."""
+    """The number of CPUs, and how they are grouped."""
     parts = [str(len(topology.online))]
     domains = len(set(topology.caches.values()))
     if domains:
@@ -142,7 +142,7 @@ def _target_text(place: TargetPath) -> str:
 
 
 def device_facts(device: BlockDevice) -> Iterator[tuple[str, str]]:
-    """A device's properties as they were at the beginning: (name, value) pairs."""
+    """A device's properties at the beginning: pairs (name, value)."""
     yield "kind", printable(f"{device.kind} {device.model or ''}")
     yield "size", units.size(device.size)
     if device.layer:
@@ -189,13 +189,13 @@ def run_table(run: Run) -> Table | None:
 
 
 def _unknown(figures: dict[str, Any]) -> dict[str, None]:
-    """The rates that fio states as 0 only because it states no time; they are unknown."""
+    """The rates that fio states as 0 only because it states no run time: they are unknown."""
     untimed = "io_bytes" in figures and is_untimed(figures)
     return {"iops": None, "bw_bytes": None} if untimed else {}
 
 
 def _of_lat(direction: str, figures: dict[str, Any]) -> dict[str, Any]:
-    """A row with the mean of lat, if the percentiles and the maximum are of lat
+    """A row with the mean of lat, if the percentiles and the maximum are those of lat
     (lat_percentiles=1); else empty."""
     mean = figures.get("lat_mean_ns")
     if figures.get("percentiles_of") != "lat" or not figures["percentiles"] or mean is None:
@@ -227,15 +227,15 @@ WAITS_MEAN = (
 
 
 def wait_table(data: ReportData) -> Table:
-    """The mean number of I/Os at each place: a row for each run, or one row if there was no job; no
-    rows if nothing is known."""
+    """The mean number of I/Os at each place: a row for each run, or a single row if there was no
+    job. Empty if nothing is known."""
     runs = [(str(run.step), run.measured.waits.value) for run in data.runs]
     measured = [
         (name, waits) for name, waits in runs or [("no job", data.idle_waits.value)] if waits
     ]
     layers = list(dict.fromkeys(name for _, waits in measured for name in waits.layers))
     divided = any(waits.device is not None for _, waits in measured)
-    # parts that most runs don't have
+    # these columns only appear if a run has such I/Os
     more = {"cache": CACHE, "unsent": UNSENT, "unknown": "unknown"}
     more = {name: title for name, title in more.items()
             if any(getattr(waits, name) > 0 for _, waits in measured)}  # fmt: skip
@@ -289,7 +289,7 @@ ENERGY_COLUMNS = (
     Column("platform", "machine W", 0, _TENTHS, read=lambda run: run.energy.watts("platform")),
     Column("energy/ios_per_joule", "I/Os per joule", form=units.number),
 )
-"""Of the runs with counters."""
+"""Columns for the energy of runs with counters."""
 SHARE_NOTES = {
     NFS_PROTOCOL: "What each run's reads and writes took at the server and in this client:",
     SMB_PROTOCOL: "What each run asked of the server. The latency is of all shares on the "
@@ -298,7 +298,8 @@ SHARE_NOTES = {
 
 
 def share_table(data: ReportData, protocol: str) -> Table:
-    """The operations on the target's mounts of this protocol, a row for each run and kind."""
+    """The operations on the target's mounts with this protocol: a row for each run and kind of
+    operation."""
     columns = columns_of(protocol)
     rows = [
         (str(run.step), name, *texts(columns, rates))
@@ -322,7 +323,7 @@ def run_title(run: Run) -> str:
 
 
 def histogram_table(run: Run) -> Table:
-    """The latencies of all I/Os of a run, eight rows to a power of ten."""
+    """The latencies of all I/Os of a run, in eight rows for each factor of ten."""
     counts = heat_rows(run.all_bins)
     total, passed, rows = sum(counts.values()), 0, []
     for row, count in sorted(counts.items()):
@@ -336,7 +337,7 @@ def histogram_table(run: Run) -> Table:
 
 
 def all_latencies(run: Run) -> str:
-    """The percentiles of all I/Os together; "" where there is no histogram."""
+    """The percentiles over all I/Os, in words; "" without a histogram."""
     if not run.all_bins:
         return ""
     text = ", ".join(f"{name} {units.latency(v)}" for name, v in run.latencies().items() if v)
@@ -344,8 +345,8 @@ def all_latencies(run: Run) -> str:
 
 
 def device_rows(target: Target, runs: Sequence[Run]) -> Iterator[Row]:
-    """The devices' means over each run, with all of the run's latencies in one histogram. If there
-    are several devices, or devices below, each has a row of its own, too."""
+    """The devices' means over each run, with all latencies of the run in one histogram. Several
+    devices, and devices beneath, have rows of their own, too."""
     several = len(target.devices_below) > 1
     for run in runs:
         overall = run.latencies()
@@ -366,14 +367,15 @@ def _device_cells(name: str, device: DeviceTotal) -> Row:
 
 
 def side_by_side(data: ReportData) -> list[RunRow]:
-    """The runs to compare: none where there is only one. Experiments have tables of their own."""
+    """The runs to compare; empty if there is only one. Points of experiments have tables of their
+    own."""
     points = {run.step for run in data.runs if run.point}
     rows = [row for row in data.rows if row.step not in points]
     return rows if len(rows) > 1 else []
 
 
 def reconciled(run: Run) -> str:
-    """Whether the frames add up to fio's count, or why that can't be said."""
+    """Whether the frames add up to fio's count, or why that is not known."""
     if run.finished is None:
         return "The recording ends before the run, so fio's final figures are missing."
     if not run.finished.summary:
@@ -387,7 +389,7 @@ def reconciled(run: Run) -> str:
 
 
 def ending(run: Run) -> str:
-    """How the run ended, if abnormally."""
+    """How the run ended, if it did not end normally."""
     finished = run.finished
     if finished is None:
         return ""
@@ -397,7 +399,7 @@ def ending(run: Run) -> str:
 
 
 def bound_cpus(run: Run) -> str:
-    """Which CPU each fio job was bound to; "" if none was."""
+    """Which CPU each fio job was bound to; "" if they were not bound."""
     binding = run.job_run.binding if run.job_run else None
     if binding is None:
         return ""
@@ -408,7 +410,7 @@ def bound_cpus(run: Run) -> str:
 
 
 def name_of(run: Run) -> str:
-    """The job, and which point of an experiment it is."""
+    """The name of the job, and the experiment's point to which the run belongs."""
     return printable(f"{run.name}, {run.point}" if run.point else run.name)
 
 
@@ -427,8 +429,8 @@ def verdicts(run: Run) -> Iterator[str]:
 
 
 def findings(data: ReportData) -> Iterator[str]:
-    """Findings with the seconds they are about (in older recordings: when they were reported), and
-    whether they ended. Findings that differ only in figures are shown once, with the last
+    """Findings with the seconds that they cover (in older recordings: when they were reported), and
+    whether they ended. Findings that differ only in their figures are shown once, with the last
     figures."""
     alike: dict[tuple[str, ...], list[int]] = {}
     for place, finding in enumerate(data.findings):
@@ -450,18 +452,19 @@ def findings(data: ReportData) -> Iterator[str]:
 
 
 COUNTED_OTHERS = ("disagree", "background")
-"""Findings that only say that there are I/Os which are not the job's."""
+"""Findings that only say that there are I/Os of others than the job."""
 
 
 def _is_explained(general: FindingReported, findings: Sequence[FindingReported]) -> bool:
-    """Whether another finding says more about the same I/Os: the first seconds of a run may show
-    that others use the disk before it is known who."""
+    """Whether another finding says more about the same I/Os. In the first seconds of a run it may
+    be clear that others use the disk, but not yet who."""
     rule = general.finding.rule
     rules = MORE_SPECIFIC_RULES[rule] if rule in COUNTED_OTHERS else ()
     since, until = _seconds_of(general)
     for one in findings:
         begin, end = _seconds_of(one)
-        # of several, the report shows the time of the first and the seconds of the last
+        # for repeated findings, the report has the time of the first one and the seconds of the
+        # last one
         if one.finding.rule in rules and min(begin, one.t) <= until and since <= end:
             return True
     return False
@@ -473,7 +476,8 @@ def _seconds_of(one: FindingReported) -> tuple[float, float]:
 
 
 def _words_alone(text: str) -> Iterator[str]:
-    """The words of a finding without figures and their units; names that contain digits stay."""
+    """The words of a finding, without figures and their units; names that contain digits are
+    kept."""
     for word in text.split():
         if word.strip("().,;:") not in _UNITS and not word.lstrip("(+-±<≥≤")[:1].isdecimal():
             yield word
@@ -493,7 +497,7 @@ def _ended_text(finding: FindingReported, ends: FindingEnds | None) -> str:
 
 
 def event_lines(data: ReportData) -> Iterator[str]:
-    """Marks, changed tunables and warnings, in order of time."""
+    """Marks, changed tunables and warnings, in the order of time."""
     lines = [(m.t, f"mark: {m.text}") for m in data.marks]
     lines += [(c.t, f"{c.name} of {c.device}: {c.before} → {c.now}") for c in data.changes]
     lines += [(n.t, f"{n.level}: {n.text}") for n in data.notices]
@@ -505,7 +509,7 @@ def event_lines(data: ReportData) -> Iterator[str]:
 
 
 def repeat(data: ReportData, run: Run) -> str:
-    """The iopstui command that repeats the run; "" where the job is unknown."""
+    """The iopstui command that repeats the run; "" if the job is unknown."""
     job_run, header = run.job_run, data.header
     if job_run is None or data.foreign:
         return ""
@@ -520,19 +524,19 @@ def repeat(data: ReportData, run: Run) -> str:
 
 
 def targets_of(data: ReportData, job_run: form.JobRun) -> list[str]:
-    """Every TARGET of a command that repeats it; none if the job named its files itself."""
+    """The TARGETs of a command that repeats the measurement; empty if the job named its files
+    itself."""
     header = data.header
     files = header.own_files
     if files is None:
-        # an older recording does not say whether a file that fio opened was given as TARGET or
-        # named by the job
+        # an older recording does not say whether fio's file was given as TARGET or named by the job
         files = header.target.kind != DIRECTORY and header.target.path not in job_run.files
     return [] if files else [place.path for place in header.target.places]
 
 
 def job_of(job_run: form.JobRun) -> str:
-    """The JOB of a command that repeats a run. The file made for a DISKSPD command is gone; the
-    report says to save its text as job.fio."""
+    """The JOB of a command that repeats a run. The job file of a DISKSPD command is gone; the
+    report advises to save its text as job.fio."""
     return "job.fio" if job_run.job.endswith("/diskspd.fio") else job_run.job
 
 
@@ -578,5 +582,5 @@ def _plan_words(plan: Plan) -> Iterator[str]:
 
 
 def fio_command(run: Run) -> str:
-    """fio's own command line, exactly as it was run."""
+    """fio's own command line, exactly as it was executed."""
     return printable(shlex.join(run.started.command)) if run.started else ""

@@ -1,1 +1,1 @@
-"""Check iopstui's own figures on this machine: evidence is collected, then judged."""
+"""Check iopstui's own figures on this machine: collect evidence, then judge it."""

@@ -1,4 +1,5 @@
-"""Collect the evidence: run fio and iopstui on scratch files, and read the kernel beside them."""
+"""Collect the evidence: run fio and iopstui on scratch files, and read the kernel's counters
+meanwhile."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ SIZE = 64 << 20
 NEEDED_BYTES = 192 << 20
 FIO_S = 4
 MAX_IOPS = 2000
-"""In each direction: each I/O has a row in the evidence."""
+"""Limit for the IOPS in each direction, because each I/O gets a row in the evidence."""
 RUN_S = 5
 PROBE_S = 3
 SETTLE_S = 0.4
@@ -44,8 +45,8 @@ Notify = Callable[[str], None]
 
 
 def collect(directory: Path, notify: Notify) -> Evidence:
-    """Run everything on scratch files below ``directory``; they are removed whatever happens.
-    Raises UsageError if the directory is not usable, Missing if there is no fio, JobFailed if fio
+    """Run everything on scratch files below ``directory``, which are always removed. Raises
+    UsageError if the directory is not usable, Missing if fio is not installed, JobFailed if fio
     fails."""
     began = time.monotonic()
     if not directory.is_dir():
@@ -95,7 +96,7 @@ def _machine(fio: Fio) -> dict[str, object]:
 
 
 def _log_fio(evidence: Evidence, fio: Fio, scratch: Path, direct: bool) -> None:
-    """Run fio itself, as iopstui does, with a log line for each I/O."""
+    """Run fio itself, in the same way as iopstui does, with a log of each I/O."""
     evidence.job = (
         f"[selftest]\nrw=randrw\nbs=4k\nsize={SIZE}\nfilename=data\nioengine=psync\n"
         f"direct={int(direct)}\nruntime={FIO_S}\ntime_based\nrate_iops={MAX_IOPS}\nwrite_lat_log=lat\nrandseed=1\n"
@@ -116,14 +117,14 @@ def _log_fio(evidence: Evidence, fio: Fio, scratch: Path, direct: bool) -> None:
 
 
 def _run_iopstui(evidence: Evidence, directory: Path) -> None:
-    """Run iopstui itself in another process, and read the counters meanwhile."""
+    """Run iopstui in another process, and read the counters meanwhile."""
     with contextlib.ExitStack() as stack:
         if evidence.disk:
             log = CounterLog(evidence.disk, read_vector_labels(evidence.disk))
             log.start()
             iostat = IostatLog(evidence.disk)
             iostat.begin()
-            # also after Ctrl-C
+            # as a callback, so that it also happens after Ctrl-C
             stack.callback(iostat.finish)
             time.sleep(SETTLE_S)
         result = _run_job(directory, RUN_S)
@@ -150,7 +151,7 @@ def _run_job(directory: Path, seconds: int, *more: str) -> subprocess.CompletedP
 
 
 def _failure_reason(result: subprocess.CompletedProcess[str]) -> str:
-    """The last message of a failed iopstui."""
+    """The last message of an iopstui that failed, or its exit code."""
     messages = [line for line in result.stderr.splitlines() if line.startswith(MESSAGE_PREFIX)]
     return (
         messages[-1].removeprefix(MESSAGE_PREFIX) if messages else f"exit code {result.returncode}"
@@ -158,7 +159,8 @@ def _failure_reason(result: subprocess.CompletedProcess[str]) -> str:
 
 
 def _run_probe(evidence: Evidence, directory: Path) -> None:
-    """Make a second run, with the probe, since the probe costs the job time."""
+    """Make a second run, with the probe. It is separate, because the probe takes time from the
+    job."""
     if not evidence.disk:
         evidence.missing["probe"] = NO_DISK
         return
@@ -190,7 +192,7 @@ def _run_probe(evidence: Evidence, directory: Path) -> None:
 
 
 def _figures_of(row: dict[str, object], disk: str) -> dict[str, object]:
-    """Those figures of a frame that are judged; they contain no names."""
+    """The figures of a frame that are judged. They contain no names."""
     kernel = row["kernel"]
     assert isinstance(kernel, dict)
     return {
@@ -225,7 +227,7 @@ def _read_queues(evidence: Evidence) -> None:
 
 
 def _try_fence(evidence: Evidence, scratch: Path) -> None:
-    """Let a fenced program try to write inside and outside of its own files."""
+    """Let a fenced program try to write to its own files and to others."""
     inside, outside = scratch / "inside", scratch / "outside"
     inside.mkdir()
     outside.mkdir()
@@ -244,9 +246,9 @@ def _try_fence(evidence: Evidence, scratch: Path) -> None:
     }
 
 
-# Read the kernel's counters repeatedly, with separate code: the oracle of the self-test.
+# Read the kernel's counters repeatedly, with separate code, as the reference for the self-test.
 #
-# Nothing here uses the parsers of iopstui/linux, which the self-test checks.
+# Nothing here uses the parsers in iopstui/linux, because the self-test checks those.
 
 
 INTERVAL_S = 0.05
@@ -254,7 +256,7 @@ INTERVAL_S = 0.05
 
 class CounterLog(threading.Thread):
     """Polls the lines for a disk (/proc/diskstats), the BLOCK softirq (/proc/softirqs) and the
-    disk's interrupts (/proc/interrupts). ``rows`` has tuples (wall clock in ms, name, line)."""
+    disk's interrupts (/proc/interrupts). ``rows`` are tuples (wall clock in ms, name, line)."""
 
     def __init__(self, disk: str, vectors: tuple[str, ...]) -> None:
         super().__init__(daemon=True)
@@ -263,7 +265,7 @@ class CounterLog(threading.Thread):
         self.rows: list[tuple[float, str, str]] = []
 
     def run(self) -> None:
-        """Poll until ``finish``."""
+        """Poll until ``finish`` is called."""
         while True:
             is_last = self._stop_requested.wait(INTERVAL_S)
             self._read()
@@ -271,7 +273,7 @@ class CounterLog(threading.Thread):
                 return
 
     def finish(self) -> list[list[Any]]:
-        """Stop after one more reading, and return the rows."""
+        """Stop after one more reading. Returns the rows."""
         self._stop_requested.set()
         self.join()
         return [list(row) for row in self.rows]
@@ -294,8 +296,8 @@ def _now_ms() -> float:
 
 
 def read_vector_labels(disk: str) -> tuple[str, ...]:
-    """The labels ("35:") of the disk's interrupts in /proc/interrupts, found in msi_irqs of its
-    device or of one above it; empty if there are none."""
+    """The labels ("35:") of the disk's interrupts in /proc/interrupts, from msi_irqs of its device
+    or of a parent; empty if there are none."""
     directory = Path("/sys/block", disk, "device").resolve()
     while directory != Path("/sys") and directory != directory.parent:
         if (directory / "msi_irqs").is_dir():
@@ -305,7 +307,7 @@ def read_vector_labels(disk: str) -> tuple[str, ...]:
 
 
 def queue_text(disk: str) -> dict[str, str]:
-    """CPU lists of the disk's hardware queues as sysfs has them, by queue."""
+    """The CPU lists of the disk's hardware queues, as in sysfs, by queue."""
     cpus_by_queue = {}
     for path in Path("/sys/block", disk, "mq").glob("*/cpu_list"):
         cpus_by_queue[path.parent.name] = path.read_text().strip()
@@ -313,7 +315,7 @@ def queue_text(disk: str) -> dict[str, str]:
 
 
 def interrupt_names() -> dict[str, str]:
-    """Last words of the lines of /proc/interrupts ("virtio3-req.0"), by number."""
+    """The last words of the lines in /proc/interrupts ("virtio3-req.0"), by number."""
     names = {}
     for line in Path("/proc/interrupts").read_text().splitlines()[1:]:
         number, _, rest = line.strip().partition(":")
@@ -322,16 +324,16 @@ def interrupt_names() -> dict[str, str]:
     return names
 
 
-# Run iostat beside a run if sysstat is installed: a second opinion on the same disk.
+# If sysstat is installed, run iostat beside a run, as a second opinion on the same disk.
 
 
 WAIT_S = 5.0
 
 
 class IostatLog(threading.Thread):
-    """Runs ``iostat -x`` with a report a second. ``rows`` has tuples (wall clock in ms when it was
-    printed, "head" or "row", line). The first report, which covers the time since boot, is left out
-    (-y)."""
+    """Runs ``iostat -x``, which prints a report each second. ``rows`` are tuples (wall clock in ms
+    at which it was printed, "head" or "row", line). The first report, which covers the time since
+    boot, is left out (-y)."""
 
     def __init__(self, disk: str) -> None:
         super().__init__(daemon=True)
@@ -346,7 +348,7 @@ class IostatLog(threading.Thread):
             )  # fmt: skip
 
     def run(self) -> None:
-        """Read its reports until ``finish``."""
+        """Read its reports until ``finish`` is called."""
         assert self._process is not None and self._process.stdout is not None
         for line in self._process.stdout:
             columns = line.split()
@@ -355,12 +357,12 @@ class IostatLog(threading.Thread):
                 self.rows.append([time.time() * 1000, kind, " ".join(columns)])
 
     def begin(self) -> None:
-        """Start, if there is an iostat."""
+        """Start iostat, if it is installed."""
         if self._process is not None:
             self.start()
 
     def finish(self) -> list[list[object]]:
-        """End iostat and return its rows; none if there is no iostat. May be called again."""
+        """End iostat, and return its rows; empty if it is not installed. May be called again."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         for number in STOP_SIGNALS:
             signal.signal(number, _interrupt)
         if arguments.output:
-            # an unwritable file must not cost half a minute of work
+            # check now: if the file can't be written, half a minute of work would be lost
             check_writable(Path(arguments.output))
         evidence = collect(Path(arguments.directory or "."), print_message)
         if arguments.output:
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _interrupt(number: int, frame: object) -> None:
-    # raised wherever the self-test is, so that it removes what it has created
+    # raise from wherever the self-test is, so that it removes what it has created
     raise Interrupted("Interrupted: the self-test was not finished.")
 
 

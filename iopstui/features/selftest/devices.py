@@ -1,4 +1,4 @@
-"""Devices of the self-test: the disk below a directory, a loop device, a null_blk.
+"""Devices of the self-test: the disk beneath a directory, a loop device, a null_blk.
 
 The kernel detaches the loop device by itself once no process has it open (loop(4))."""
 
@@ -26,7 +26,7 @@ from iopstui.linux.own_threads import tied_process
 from iopstui.linux.process.private import private_directory
 from iopstui.safety.null_block import null_block
 
-# linux/loop.h
+# constants from linux/loop.h
 LOOP_SET_FD, LOOP_SET_STATUS64, LOOP_CTL_GET_FREE = 0x4C00, 0x4C04, 0x4C82
 LO_FLAGS_AUTOCLEAR = 4
 _INFO = struct.Struct("=5Q4I64s64s32s2Q")
@@ -36,8 +36,8 @@ MAX_ATTEMPTS = 8
 
 @contextlib.contextmanager
 def read_only_loop(backing: Path) -> Iterator[str]:
-    """Yields the path of a read-only loop device for the file; it is detached when the ``with``
-    block is left, or when this process ends. Raises OSError if it cannot be made."""
+    """Yields the path of a read-only loop device for the file. It is detached when the context
+    ends, or when this process ends. Raises OSError if it cannot be made."""
     with contextlib.ExitStack() as stack:
         control = os.open(CONTROL, os.O_RDWR | os.O_CLOEXEC)
         stack.callback(os.close, control)
@@ -51,7 +51,7 @@ def read_only_loop(backing: Path) -> Iterator[str]:
                 fcntl.ioctl(device, LOOP_SET_FD, file)
                 break
             except OSError as error:
-                # another program was faster
+                # another program may have taken the device in between
                 if error.errno != errno.EBUSY or attempt == MAX_ATTEMPTS:
                     raise
         name = os.fsencode(backing)[:63]
@@ -63,12 +63,12 @@ def read_only_loop(backing: Path) -> Iterator[str]:
 LOOP_BYTES = 32 << 20
 TUNABLE = "read_ahead_kb"
 LATENCY_NS = 10_000_000
-"""Much longer than fio and the kernel themselves need for an I/O."""
+"""Much longer (ns) than fio and the kernel themselves take for an I/O."""
 NOT_ROOT = "needs root"
 
 
 def disk_below(directory: Path) -> str:
-    """Name of the disk that the directory's file system is on; "" if it has no disk of its own."""
+    """The name of the disk on which the directory's file system is; "" if there is no such disk."""
     number = os.stat(directory).st_dev
     device_path = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     if not device_path.exists():
@@ -78,7 +78,8 @@ def disk_below(directory: Path) -> str:
 
 
 def try_restore(evidence: Evidence, scratch: Path) -> None:
-    """Run a job that changes a tunable of a loop device, and see what is left afterwards."""
+    """Run a job that changes a tunable of a loop device, and check whether the value is
+    restored."""
     if os.geteuid() != 0:
         evidence.missing["restore"] = NOT_ROOT
         return
@@ -112,7 +113,7 @@ def _change_tunable(loop: str) -> dict[str, object]:
 
 
 def try_known_latency(evidence: Evidence) -> None:
-    """Measure a null_blk device that takes a known time for each I/O, if this kernel has the
+    """Measure a null_blk device that takes a known time for each I/O, if the kernel has the
     module."""
     if os.geteuid() != 0:
         evidence.missing["latency"] = NOT_ROOT
@@ -128,7 +129,7 @@ def try_known_latency(evidence: Evidence) -> None:
 
 
 def _measure_latency(disk: str) -> dict[str, float]:
-    """Mean latency and await of single I/Os on the disk, as iopstui shows them."""
+    """The mean latency and the await of single I/Os on the disk, as iopstui shows them."""
     result = run_command(
         *IOPSTUI, "run", disk, "--job", "randread-4k", "--set", "iodepth=1", "--set", "numjobs=1",
         "--set", "runtime=3", "--format", "jsonl",
@@ -151,7 +152,7 @@ def _measure_latency(disk: str) -> dict[str, float]:
     return {"clat_ns": clat / ios, "await_ns": 1e6 * await_ms / reads}
 
 
-# Run the programs of the self-test.
+# Run the programs that the self-test needs.
 
 
 IOPSTUI = (sys.executable, "-m", "iopstui")
@@ -163,8 +164,8 @@ POLL_S = 0.5
 def run_command(
     *command: str, cwd: Path | None = None, timeout: float = SHORT_S
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, without input; it is killed if this process ends. Raises
-    subprocess.TimeoutExpired, or JobFailed if it cannot be started."""
+    """Run a command to its end, without input. It is killed if this process ends. Raises
+    subprocess.TimeoutExpired, or JobFailed if the command cannot be started."""
     try:
         with tied_process(
             command, cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -176,8 +177,8 @@ def run_command(
 
 
 def run_guarded_fio(command: Sequence[str], cwd: Path) -> tuple[int, list[str]]:
-    """Run fio to its end, with its guard, fenced in ``cwd``. Returns its exit code and its
-    messages. Raises subprocess.TimeoutExpired."""
+    """Run fio to its end with its guard, fenced in ``cwd``. Returns the exit code and the messages.
+    Raises subprocess.TimeoutExpired."""
     fio = FioProcess(command, private_directory(), Fence(run_directories=(str(cwd),)), cwd=cwd)
     code, deadline, over = 1, time.monotonic() + MAX_S, False
     try:

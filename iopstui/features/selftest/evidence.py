@@ -1,4 +1,4 @@
-"""Evidence of a self-test: plain values for JSON, the file for a bug report, and its checks as
+"""The evidence of a self-test: plain values for JSON, the file for a bug report, and the checks as
 text."""
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ from iopstui.untrusted import TooLarge, parse_json
 
 FORMAT = 1
 ADDED_FIELDS = {"probe_frames", "probe_counters", "iostat"}
-"""Fields that the first bundles don't have."""
+"""Fields that the first bundles did not have."""
 Row = list[Any]
 
 
 @dataclass(slots=True)
 class Evidence:
-    """``machine`` are versions and facts, without names. ``job``, ``stream`` and ``log`` are a job
-    that selftest gives fio itself: its text, fio's JSON with a document a second, and a row for
-    each I/O (direction 0 or 1, latency in ns, bytes). ``frames`` are iopstui's own seconds of a run
-    on the directory, ``counters`` what the kernel counted meanwhile (CounterLog). ``queues`` and
-    ``vectors`` are iopstui's queue map, ``queue_text``, ``vector_names`` and ``affinity`` the
-    kernel's own text. ``probe_frames`` are the probe's seconds of a second run, ``probe_counters``
-    what the kernel counted in it, ``iostat`` what iostat printed beside the first run (IostatLog).
-    ``missing`` says, by check, why it could not be made."""
+    """The evidence. ``machine`` has versions and facts, without names. ``job``, ``stream`` and
+    ``log`` belong to a job that the self-test runs with fio itself: its text, fio's JSON with a
+    document for each second, and a row for each I/O (direction 0 or 1, latency in ns, bytes).
+    ``frames`` are iopstui's own seconds of a run on the directory, ``counters`` what the kernel
+    counted meanwhile (CounterLog). ``queues`` and ``vectors`` are iopstui's queue map;
+    ``queue_text``, ``vector_names`` and ``affinity`` are the kernel's own text. ``probe_frames``
+    are the probe's seconds of a second run, ``probe_counters`` what the kernel counted during it;
+    ``iostat`` is what iostat printed during the first run (IostatLog). ``missing`` says why a check
+    could not be made, by the check."""
 
     machine: dict[str, Any] = field(default_factory=dict)
     job: str = ""
@@ -60,12 +61,12 @@ class Evidence:
     missing: dict[str, str] = field(default_factory=dict)
 
     def as_object(self) -> dict[str, Any]:
-        """Ready for ``json.dumps``."""
+        """The evidence, ready for ``json.dumps``."""
         return {"format": FORMAT, **asdict(self)}
 
 
 def parse_evidence(data: Any) -> Evidence:
-    """The evidence in a bundle's JSON. Raises UsageError for anything else."""
+    """The evidence in the JSON of a bundle. Raises UsageError for anything else."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise UsageError("This is not a bundle of `iopstui selftest` that this version can read.",
                          "Make one with: iopstui selftest -o FILE")  # fmt: skip
@@ -86,7 +87,8 @@ MAX_BYTES = 64 << 20
 
 
 def write_bundle(evidence: Evidence, path: Path) -> None:
-    """Write gzipped JSON. UsageError if the file exists or cannot be written."""
+    """Write the evidence as gzipped JSON. Raises UsageError if the file exists or cannot be
+    written."""
     data = gzip.compress(json.dumps(evidence.as_object()).encode(), mtime=0)
     try:
         write_whole(path, lambda file: file.write(data))
@@ -96,7 +98,7 @@ def write_bundle(evidence: Evidence, path: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raises UsageError if ``write_bundle`` would fail with this path."""
+    """Raise UsageError if ``write_bundle`` would fail with this path."""
     if path.exists():
         raise UsageError(f"{path} exists already.", "Give another path with -o.")
     if not os.access(path.parent, os.W_OK):
@@ -107,7 +109,7 @@ def check_writable(path: Path) -> None:
 def read_bundle(path: Path) -> Evidence:
     """Read the evidence of a bundle. Raises UsageError for any other file."""
     try:
-        # opening a pipe might wait forever
+        # opening a pipe might block forever
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise UsageError(f"{path} is not a file.", "iopstui selftest --read FILE")
         with gzip.open(path) as file:
@@ -129,7 +131,7 @@ def read_bundle(path: Path) -> Evidence:
         raise UsageError(f"{path} is not a bundle of `iopstui selftest`.") from error
 
 
-# One check of the self-test, with its verdict.
+# A check of the self-test, with its verdict.
 
 
 OK, FAIL, MISSING = "OK", "FAIL", "–"
@@ -137,7 +139,7 @@ OK, FAIL, MISSING = "OK", "FAIL", "–"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """``meaning`` is what a FAIL would mean, or why the check could not be made."""
+    """A check. ``meaning`` is what a FAIL would mean, or why the check could not be made."""
 
     name: str
     expected: str
@@ -151,13 +153,13 @@ def any_failed(checks: Sequence[Check]) -> bool:
 
 
 def check_equal(name: str, expected: object, measured: object, meaning: str) -> Check:
-    """Both must be the same."""
+    """A check that the two values are equal."""
     verdict = OK if expected == measured else FAIL
     return Check(name, _text(expected), _text(measured), verdict, meaning)
 
 
 def check_within(name: str, low: float, high: float, measured: float, meaning: str) -> Check:
-    """A check that ``measured`` lies between ``low`` and ``high``."""
+    """A check that ``measured`` is between ``low`` and ``high``."""
     verdict = OK if low <= measured <= high else FAIL
     limits = _text(low) if low == high else f"{_text(low)} to {_text(high)}"
     return Check(name, limits, _text(measured), verdict, meaning)
@@ -182,7 +184,7 @@ NARROWEST = 40
 
 
 def selftest_text(checks: Sequence[Check], evidence: Evidence, width: int) -> str:
-    """The table, what failed, what could not be checked, and the verdict."""
+    """The table, the failed checks, the checks that could not be made, and the verdict."""
     groups = list(_together(checks))
     rows = [
         HEAD,
@@ -210,7 +212,7 @@ def selftest_text(checks: Sequence[Check], evidence: Evidence, width: int) -> st
 
 
 def _together(checks: Sequence[Check]) -> Iterator[Check]:
-    """Join the many passed checks of one kind, one for each CPU, into one."""
+    """Join the passed checks of one kind, of which there is one for each CPU, to one."""
     for _, group in itertools.groupby(
         checks, lambda check: (_NUMBER.sub("", check.name), check.verdict)
     ):
@@ -228,7 +230,7 @@ def _short(text: str) -> str:
 
 
 def selftest_json(checks: Sequence[Check], evidence: Evidence) -> dict[str, Any]:
-    """For programs; ``result`` is "OK" or "FAIL"."""
+    """The checks for programs; ``result`` is "OK" or "FAIL"."""
     return {
         "result": FAIL if any(check.verdict == FAIL for check in checks) else OK,
         "seconds": evidence.seconds,

@@ -43,13 +43,13 @@ INTERVAL_S = 1.0
 MEAN_ERROR = 1e-4
 REPEAT_WINDOW_MS = 300
 MIN_SAMPLES = {50.0: 20, 99.0: 1000}
-"""Fewest I/Os for which a percentile is compared."""
+"""A percentile is only compared if there are at least this many I/Os."""
 WRONG_COUNTS = "IOPS and bandwidth would be wrong"
 WRONG_LATENCIES = "latencies would be wrong"
 
 
 def judge_fio(evidence: Evidence) -> Iterator[Check]:
-    """I/Os, bytes, mean, percentiles and maximum."""
+    """Check I/Os, bytes, mean, percentiles and maximum."""
     intervals = _intervals(evidence)
     if not intervals or not evidence.log:
         yield unchecked("fio: I/Os", "fio wrote no intervals or no log")
@@ -87,7 +87,8 @@ def _percentiles(values: list[int], bins: histogram.Bins) -> Iterator[Check]:
         if len(values) < least:
             continue
         rank = max(1, math.ceil(round(share / 100 * len(values), 6)))
-        # fio computes the rank in floating point, which may be slightly above a whole number
+        # allow the next value, too: fio computes the rank in floating point, slightly above a whole
+        # number
         exact = values[rank - 1 : rank + 1]
         error = histogram.MAX_RELATIVE_ERROR
         yield check_within(
@@ -106,7 +107,7 @@ def _intervals(evidence: Evidence) -> list[FioInterval]:
         status = parse_status(item.data, sections) if isinstance(item, Document) else None
         if status is None:
             continue
-        # fio may write its last document twice
+        # skip the last document if fio has written it twice
         is_soon_after = (
             statuses and status.timestamp_ms - statuses[-1].timestamp_ms < REPEAT_WINDOW_MS
         )
@@ -126,16 +127,16 @@ def _intervals(evidence: Evidence) -> list[FioInterval]:
 
 CLOCK_MS = 50.0
 OWN_SHARE = 10.0
-"""Percent of all CPUs together."""
+"""Limit for iopstui's own CPU use, in percent of all CPUs together."""
 LATENCY_ERROR = 0.3
-"""A measured latency exceeds the known one a little: timers, interrupts and fio itself take their
-time."""
+"""By this share, a measured latency may exceed the known one, because timers, interrupts and fio
+itself take time."""
 MAX_CPU = 1 << 16
 _QUEUE_OF = (re.compile(r"virtio\d+-req\.(\d+)"), re.compile(r"nvme\d+q(\d+)"))
 
 
 def judge_bundle(path: Path) -> tuple[list[Check], Evidence]:
-    """The checks of a bundle, and its evidence. UsageError if it is damaged."""
+    """The checks of a bundle, and its evidence. Raises UsageError if the bundle is damaged."""
     evidence = read_bundle(path)
     try:
         return judge(evidence), evidence
@@ -144,7 +145,7 @@ def judge_bundle(path: Path) -> tuple[list[Check], Evidence]:
 
 
 def judge(evidence: Evidence) -> list[Check]:
-    """All checks, in the order in which they are shown."""
+    """All checks, in the order of the table."""
     return [
         *judge_fio(evidence), *judge_kernel(evidence), *judge_iostat(evidence), *_queues(evidence),
         *judge_probe(evidence), *_latency(evidence), *_fence(evidence), *_restore(evidence),
@@ -264,12 +265,12 @@ def _cost(evidence: Evidence) -> Iterator[Check]:
 
 
 def _cpus(text: str) -> set[int]:
-    """ "0-2, 5" as sysfs has it."""
+    """The CPUs in a list such as "0-2, 5", as in sysfs."""
     numbers: set[int] = set()
     for part in text.replace(" ", "").split(","):
         first, _, last = part.partition("-")
         if first.isdecimal():
-            # a bundle may come from anybody
+            # check the numbers, because a bundle may come from anybody
             if int(last or first) > MAX_CPU:
                 raise ValueError(f"no machine has CPU {last or first}")
             numbers |= set(range(int(first), int(last or first) + 1))
@@ -285,20 +286,21 @@ def _pairs_text(queues: dict[str, int]) -> str:
     return ", ".join(f"{irq}→{queues[irq]}" for irq in sorted(queues, key=int))
 
 
-# Judge the probe's counts against /proc/diskstats, and iopstui's figures against iostat's.
+# Judge the probe's counts by /proc/diskstats, and iopstui's figures by those of iostat.
 
 
 NS_PER_MS = 1e6
 SECOND_MS, LATE_MS = 1000.0, 100.0
 MAX_QUEUE_RATIO = 64
-"""At least this fraction (1 / N) of the time until a request completes is spent in the device."""
+"""At least 1 / N of the time until a request's completion must be spent in the device."""
 WRONG_PROBE_LATENCIES = "the probe would show wrong latencies of the device"
 SECTOR_BYTES = 512
 FLUSHES, FLUSHED_TOGETHER = 15, 8
 """The field of /proc/diskstats for flushes, and how many programs' flushes may reach the device as
-one. Each program's flush counts there as a write without sectors, which the probe leaves out."""
+one. /proc/diskstats also counts each program's flush as a write without sectors, which the probe
+leaves out."""
 ROUNDING_ERROR = 0.005
-"""iostat prints two decimals."""
+"""The rounding error of iostat, which prints two decimals."""
 COUNTERS_RESET = "the counters began again meanwhile"
 COLUMNS = {"r/s", "rkB/s", "r_await", "w/s", "wkB/s", "w_await"}
 _NUMBER = re.compile(r"\d+(\.\d+)?")
@@ -306,7 +308,7 @@ Frame = dict[str, Any]
 
 
 def judge_probe(evidence: Evidence) -> Iterator[Check]:
-    """Check the requests that the probe has counted, and their time in the device."""
+    """Check the number of requests that the probe counted, and their time in the device."""
     frames = evidence.probe_frames
     if "probe" in evidence.missing or not frames:
         yield unchecked("probe", evidence.missing.get("probe", "it has shown nothing of this disk"))
@@ -316,7 +318,7 @@ def judge_probe(evidence: Evidence) -> Iterator[Check]:
         yield unchecked("probe", COUNTERS_RESET)
         return
     begin, end = _begin(frames[0]), _end(frames[-1])
-    # the share of requests that the probe itself reports as missed
+    # the share of requests that the probe itself says it has missed
     unseen = max((frame["missed"] or 0.0) / 100 for frame in frames)
     skipped = sum((frame["skipped"] or 0) + (frame["lost"] or 0) for frame in frames)
     knows_flushes = all(len(row) > FLUSHES for _, row in stats)
@@ -358,7 +360,7 @@ def _begin(frame: Frame) -> float:
 
 
 def judge_iostat(evidence: Evidence) -> Iterator[Check]:
-    """Compare iopstui's sums over a whole run with iostat's sums over most of it plus what the
+    """Compare iopstui's sums over a whole run with iostat's sums over most of it, plus what the
     kernel counted before and after that."""
     frames = [frame for frame in evidence.frames if frame["disk"] is not None and frame["seconds"]]
     stats = readings(evidence.counters, "diskstats", 3)
@@ -371,7 +373,7 @@ def judge_iostat(evidence: Evidence) -> Iterator[Check]:
     if len(reports) < 2:
         yield unchecked("iostat", evidence.missing.get("iostat", "fewer than two of its seconds"))
         return
-    # iostat's rates are over its own seconds, which begin and end when it prints
+    # iostat's rates are over its own seconds, whose ends are known only by when it prints
     if any(abs(after - before - SECOND_MS) > LATE_MS for before, after, _ in reports):
         yield unchecked("iostat", "its reports came late: this machine is too busy")
         return
@@ -389,8 +391,8 @@ def judge_iostat(evidence: Evidence) -> Iterator[Check]:
 def _reports_within(
     rows: Sequence[Sequence[Any]], begin: float, end: float
 ) -> list[tuple[float, float, dict[str, float]]]:
-    """Begin, end and figures (by iostat's names) of each report of iostat between ``begin`` and
-    ``end``."""
+    """The begin, the end and the figures (by iostat's names) of each report of iostat between
+    ``begin`` and ``end``."""
     head: list[str] = []
     last: float | None = None
     reports = []
@@ -408,8 +410,8 @@ def _reports_within(
 def _sums(
     frames: Sequence[Frame], reports: Sequence[tuple[float, float, dict[str, float]]]
 ) -> Iterator[tuple[str, int, float, float, float]]:
-    """(name, field of /proc/diskstats behind the name, iopstui's sum, iostat's sum, what its
-    rounding may change)."""
+    """Tuples: a name, the index of its field in /proc/diskstats, iopstui's sum, iostat's sum, and
+    the error by iostat's rounding."""
     rows = [(after - before, row) for before, after, row in reports]
     disks = [(frame["disk"], 1000 * frame["seconds"]) for frame in frames]
     for key, field, letter in (("reads", 0, "r"), ("writes", 4, "w")):
@@ -447,10 +449,10 @@ def _growth_outside(
     span: tuple[float, float],
     reports: Sequence[tuple[float, float, dict[str, float]]],
 ) -> tuple[float, float]:
-    """By how much the counter grew, at least and at most, in that part of iopstui's time that
-    iostat's does not cover."""
+    """By how much the counter grew, at least and at most, in the part of iopstui's time that
+    iostat's time does not cover."""
     first, last = reports[0][0], reports[-1][1]
     ends = growth(stats, field, span[0], first), growth(stats, field, last, span[1])
     low, high = map(sum, zip(*ends, strict=True))
-    # each edge of iostat's time is as uncertain as ours
+    # no allowance of its own: both ends of iostat's time are as uncertain as those of iopstui's
     return float(low), float(high)

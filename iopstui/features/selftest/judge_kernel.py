@@ -1,7 +1,8 @@
-"""Judge iopstui's figures of the kernel against counters that were read beside it.
+"""Judge iopstui's figures of the kernel by counters that were read beside it.
 
-Both read the same growing counters at slightly different instants. So the sum of an iopstui figure
-must lie between the counter's growth in a slightly shorter and in a slightly longer time."""
+Both read the same growing counters, but at slightly different instants. So the sum of a figure of
+iopstui must be between the counter's growth in a slightly shorter time and in a slightly longer
+time."""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ WRONG_RATES = "the device's rates would be wrong"
 SECTOR = 512
 MIB = 1 << 20
 TICKS_MS = 20.0
-"""The kernel counts busy time by its timer: up to 10 ms at each end."""
+"""The tolerance for busy time, which the kernel counts by its timer: up to 10 ms at each end."""
 
 
 def judge_kernel(evidence: Evidence) -> Iterator[Check]:
-    """The device's counts, times and use, then interrupts and softirqs by CPU."""
+    """Check the device's counts, times and use, then interrupts and softirqs by CPU."""
     frames = [frame for frame in evidence.frames if frame["disk"] is not None and frame["seconds"]]
     if "device" in evidence.missing or not evidence.counters or not frames:
         yield unchecked(
@@ -35,7 +36,7 @@ def judge_kernel(evidence: Evidence) -> Iterator[Check]:
 
 def _device(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
     stats = readings(evidence.counters, "diskstats", 3)
-    # the ninth field, I/Os in flight, goes up and down
+    # without the ninth field (I/Os in flight), which may also decrease
     if was_reset([(at, row[:8] + row[9:]) for at, row in stats]):
         yield unchecked("device", COUNTERS_RESET)
         return
@@ -54,8 +55,8 @@ def _device(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
 
 
 def _device_sums(frames: Sequence[Frame]) -> Iterator[tuple[str, int, float, str, float]]:
-    """(name, field of /proc/diskstats behind the name, sum over the frames, meaning of a failure,
-    what the kernel may count more or less)."""
+    """Tuples: a name, the index of its field in /proc/diskstats, the sum over the frames, the
+    meaning of a failure, and the tolerance of the kernel's count."""
     disks = [(frame["disk"], frame["seconds"]) for frame in frames]
     for key, field, letter in (("reads", 0, "r"), ("writes", 4, "w")):
         yield key, field, sum(disk[key] for disk, _ in disks), WRONG_RATES, 0.0
@@ -89,7 +90,7 @@ def _softirqs(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
 
 
 def _interrupts(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
-    """Interrupts of all vectors of the disk together, by CPU."""
+    """The interrupts of all vectors of the disk together, by CPU."""
     vectors = sorted({irq for frame in frames for irq in frame["irqs"]}, key=int)
     rows = {irq: readings(evidence.counters, "interrupts", 1, f"{irq}:") for irq in vectors}
     rows = {irq: counts for irq, counts in rows.items() if counts}
@@ -112,7 +113,8 @@ def _interrupts(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
         )  # fmt: skip
 
 
-# By how much the kernel's counters grew, at least and at most, from the self-test's own readings.
+# By how much the kernel's counters grew, at least and at most, according to the self-test's own
+# readings.
 
 
 SLACK_MS = 100.0
@@ -122,7 +124,7 @@ Reading = tuple[float, list[float]]
 
 
 def readings(rows: Sequence[Sequence[Any]], name: str, skip: int, label: str = "") -> list[Reading]:
-    """The numbers in each line of the kind ``name``, after the first ``skip`` words."""
+    """The numbers in each line that was read from the file ``name``, after ``skip`` words."""
     samples = []
     for at, kind, line in rows:
         words = str(line).split()
@@ -137,7 +139,7 @@ def readings(rows: Sequence[Sequence[Any]], name: str, skip: int, label: str = "
 
 
 def was_reset(readings: Sequence[Reading]) -> bool:
-    """Whether a counter was lower than before, or other counters were there."""
+    """Whether a counter has decreased, or the number of counters has changed."""
     return any(
         len(now) != len(earlier) or any(map(lt, now, earlier))
         for (_, earlier), (_, now) in pairwise(readings)
@@ -145,14 +147,14 @@ def was_reset(readings: Sequence[Reading]) -> bool:
 
 
 def begin_ms(frame: Frame) -> float:
-    """When a frame of iopstui's began, in ms of the wall clock."""
+    """The begin of a frame of iopstui, in ms of the wall clock."""
     return float(frame["wall_ms"] - 1000 * frame["seconds"])
 
 
 def growth(
     readings: Sequence[Reading], field: int, begin: float, end: float
 ) -> tuple[float, float]:
-    """The least and the most that a counter can have grown by between two instants (ms of the wall
+    """The least and the most by which a counter can have grown between two instants (ms of the wall
     clock)."""
 
     def before(at: float) -> float:
@@ -166,10 +168,10 @@ def growth(
 
 
 def round_down(value: float) -> float:
-    """A least value that allows for rounding."""
+    """A lower bound that allows for rounding."""
     return max(0.0, value * (1 - ROUNDING) - 1)
 
 
 def round_up(value: float) -> float:
-    """A greatest value that allows for rounding."""
+    """An upper bound that allows for rounding."""
     return value * (1 + ROUNDING) + 1

@@ -1,12 +1,13 @@
 """The web server: pages for the presenter and for viewers, WebSockets, and limits of
 connections.
 
-aiohttp does not limit connections: those that send nothing would stay open until nobody else could
-connect.
+aiohttp does not limit connections: if many send nothing, they would stay open until nobody else
+could connect.
 
-The page and its terminal come from textual-serve. Its server is not used: it starts a shell command
-for each page, authenticates nobody, accepts pages of other sites, hands out files, and loads a font
-from another host. Nothing ever waits for a page: one that does not read is dropped."""
+The page and its terminal come from textual-serve. Its server is not used, because it starts a shell
+command for each page, has no authentication, accepts pages of other sites, sends out files, and
+loads a font from another host. Nothing ever waits for a page: a page that does not read is
+dropped."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ from iopstui.recording.reader import Recording, RecordingTooShort
 MAX_WAITING = 128
 MAX_WAITING_S = 60.0
 MAX_REQUEST_BYTES = 1 << 18
-"""The most bytes of all requests on a connection that is not a page; a browser's first page takes
-some KiB."""
+"""Limit for the bytes of all requests on a connection that is not a page; a browser's first page
+needs some KiB."""
 BACKLOG = 16
 """How many connections asyncio accepts in a row before it does anything else."""
 RESERVED_DESCRIPTORS = 64
@@ -45,24 +46,25 @@ DESCRIPTORS_OF_A_VIEWER = 4
 
 
 def waiting_limit() -> int:
-    """How many connections that are not a page may be open."""
+    """How many connections that are not pages may be open."""
     return max(1, min(MAX_WAITING, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
 
 
 def viewer_limit() -> int:
-    """How many viewers the descriptor limit (ulimit -n) has room for."""
+    """How many viewers the limit of descriptors (ulimit -n) allows."""
     descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     room = descriptors - waiting_limit() - RESERVED_DESCRIPTORS
     return max(1, room // DESCRIPTORS_OF_A_VIEWER)
 
 
 class Connections:
-    """The connections that are not a page (yet). At the limit, a new one closes the oldest."""
+    """The connections that are not pages (yet). At the limit, a new connection closes the oldest
+    one."""
 
     def __init__(self, make_protocol: Callable[[], asyncio.Protocol]) -> None:
         self._make_protocol = make_protocol
         self._limit = waiting_limit()
-        # the oldest first
+        # sorted by age, the oldest first
         self._waiting: dict[asyncio.BaseTransport, asyncio.TimerHandle] = {}
 
     def __call__(self) -> asyncio.Protocol:
@@ -75,7 +77,7 @@ class Connections:
         self._waiting[transport] = timer
 
     def keep(self, transport: asyncio.BaseTransport | None) -> None:
-        """Stop limiting this connection: it is a page now, or it has ended."""
+        """Stop limiting this connection, because it is now a page, or has ended."""
         timer = self._waiting.pop(transport, None) if transport is not None else None
         if timer is not None:
             timer.cancel()
@@ -90,7 +92,7 @@ class Connections:
 
 
 class _Connection(asyncio.Protocol):
-    """Counts what arrives, and passes it on to the real protocol."""
+    """Counts the bytes that arrive, and passes them to the real protocol."""
 
     def __init__(self, protocol: asyncio.Protocol, connections: Connections) -> None:
         self._protocol, self._connections = protocol, connections
@@ -125,7 +127,7 @@ class _Connection(asyncio.Protocol):
         self._protocol.connection_lost(error)
 
 
-# Who may open which page: roles, tokens in addresses, and what requests must look like.
+# Who may open which page: roles, tokens in addresses, and checks of requests.
 
 
 PRESENTER, VIEWER = "presenter", "viewer"
@@ -133,19 +135,20 @@ TOKEN_BYTES = 24
 
 
 def new_token() -> str:
-    """An unguessable part of an address (192 random bits)."""
+    """An unguessable part of an address, with 192 random bits."""
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The tokens of both roles. Without a ``presenter`` token there are only viewers."""
+    """The tokens of both roles. Without a ``presenter`` token, there are only viewers."""
 
     presenter: str = ""
     viewer: str = field(default_factory=new_token)
 
     def role(self, token: str, peer: str) -> str | None:
-        """The role of a request with this token from the address ``peer``; None: neither.
+        """The role of a request with this token from the address ``peer``; ``None`` if it has no
+        role.
 
         The presenter's page controls a measurement, with the rights of the user who started the
         server, so only this machine may open it."""
@@ -156,7 +159,7 @@ class Access:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an IP address is this machine's own."""
+    """Whether an IP address belongs to this machine itself."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -166,21 +169,21 @@ def is_loopback(address: str) -> bool:
 
 
 def is_same_origin(headers: Mapping[str, str]) -> bool:
-    """Whether a WebSocket was opened by a page of this server, not by another site's page."""
+    """Whether a page of this server opened a WebSocket, not a page of another site."""
     origin = headers.get("Origin", "")
     return bool(origin) and urlsplit(origin).netloc.lower() == headers.get("Host", "").lower()
 
 
 MAX_UNSENT = 1 << 21
-"""The most bytes that may wait for a page; that is some full pictures of the screen."""
+"""Limit for the bytes that wait for a page: some full pictures of the screen."""
 CLOSE_TIMEOUT_S = 1.0
 
 
 class WebSocket(Protocol):
-    """What a page needs of aiohttp's."""
+    """The part of aiohttp's WebSocket that a page needs."""
 
     async def send_bytes(self, data: bytes) -> Any:
-        """Send a message; waits for a browser that does not read."""
+        """Send a message; waits if the browser does not read."""
 
     async def close(self) -> Any:
         """Close it; waits for the browser's answer."""
@@ -196,7 +199,7 @@ class BrowserPage:
         self._sending = asyncio.create_task(self._send_queued())
 
     def send(self, data: bytes) -> None:
-        """Queue what the terminal in the browser shows."""
+        """Queue data for the terminal in the browser."""
         self._unsent += len(data)
         if self._unsent > MAX_UNSENT:
             self.drop()
@@ -204,7 +207,7 @@ class BrowserPage:
             self._queue.put_nowait(data)
 
     async def _send_queued(self) -> None:
-        # a page that is closing has no connection any more
+        # a page that is being closed may have no connection any more
         with contextlib.suppress(ConnectionError, RuntimeError):
             while True:
                 data = await self._queue.get()
@@ -232,7 +235,7 @@ STATIC = {
     "xterm.css": ("css/xterm.css", "text/css"),
     "font.ttf": ("fonts/RobotoMono-VariableFont_wght.ttf", "font/ttf"),
 }
-"""Files of textual-serve that pages need; nothing else is served."""
+"""The files of textual-serve that pages need; nothing else is served."""
 OWN_FILES = {"serve.js": "text/javascript", "serve.css": "text/css"}
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; font-src 'self'; "
@@ -249,7 +252,7 @@ FULL_TEXT = "As many viewers as allowed are watching. Trying again every 5 secon
 
 @dataclass
 class ServeState:
-    """What is served: the ``recording`` that viewers watch, and the presenter's screen."""
+    """The ``recording`` that viewers watch, and the presenter's screen."""
 
     access: Access
     recording: Path
@@ -261,7 +264,7 @@ class ServeState:
     has_sample: bool = False
 
     def is_ready(self) -> bool:
-        """Whether the recording has a sample that viewers can be shown."""
+        """Whether the recording has a sample that can be shown to viewers."""
         if not self.has_sample:
             with contextlib.suppress(RecordingTooShort, OSError):
                 if self.recording.exists():
@@ -284,12 +287,12 @@ class Server:
         self._listener: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; return the port. UsageError if the address can't be used."""
+        """Listen. Returns the port. Raises UsageError if the address can't be used."""
         application = web.Application(middlewares=[_with_headers])
         application.router.add_get("/{token}/", self._page)
         application.router.add_get("/{token}/ws", self._websocket)
         application.router.add_get("/{token}/{file}", self._file)
-        # aiohttp would write a traceback for each invalid request (a port scan)
+        # otherwise aiohttp writes a traceback for each invalid request (a port scan)
         logger = logging.getLogger("iopstui.serve")
         logger.disabled = True
         runner = self._runner = web.AppRunner(
@@ -309,7 +312,7 @@ class Server:
             await runner.cleanup()
             in_use = error.errno in (errno.EADDRINUSE, errno.EACCES)
             number = error.errno or 0
-            # an unknown host name has a negative number (socket.gaierror)
+            # for an unknown host name, the number is negative (socket.gaierror)
             reason = os.strerror(number) if number > 0 else error.strerror
             raise UsageError(
                 f"Cannot listen on {host}, port {port}: {reason}.",
@@ -382,13 +385,13 @@ class Server:
     async def _view(
         self, page: BrowserPage, socket: web.WebSocketResponse, size: tuple[int, int]
     ) -> None:
-        """Give this page its own viewer, until one of them ends."""
+        """Give this page its own viewer, until the page or the viewer ends."""
         state = self._state
         self._opening += 1
         try:
             process = await state.host.start(*size, state.recording)
         except OSError:
-            # no more descriptors or processes: the page closes
+            # too few descriptors or processes: the page closes
             return
         finally:
             self._opening -= 1
@@ -413,12 +416,12 @@ class Server:
         self, page: BrowserPage, socket: web.WebSocketResponse, screen: ScreenProcess,
         size: tuple[int, int],
     ) -> None:  # fmt: skip
-        """Pass messages between the page and the screen until one of them ends."""
+        """Pass messages between the page and the screen, until one of them ends."""
         screen.attach(page, size)
         ending = asyncio.create_task(_close_with(screen, page))
         try:
             async for message in socket:
-                # a newer page of the presenter has taken over
+                # stop if a newer page of the presenter has taken over
                 if not screen.shows(page) or message.type != WSMsgType.TEXT:
                     break
                 if not screen.handle_message(message.data):
@@ -429,8 +432,8 @@ class Server:
 
 
 def _requested_size(request: web.Request) -> tuple[int, int]:
-    """The size of the page that requests a WebSocket. Raises HTTPBadRequest, or HTTPForbidden if
-    the page is another site's."""
+    """The size of the page that requests a WebSocket. Raises HTTPBadRequest, or HTTPForbidden if it
+    is a page of another site."""
     try:
         same_origin, size = is_same_origin(request.headers), valid_size(request.query)
     except ValueError as error:
@@ -443,8 +446,8 @@ def _requested_size(request: web.Request) -> tuple[int, int]:
 
 
 def _ignore_descriptor_limit(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Print no traceback if descriptors are used up: asyncio then tries a second later to accept
-    the connection, and reports each failure."""
+    """Print no traceback if descriptors are used up. asyncio tries to accept the connection again a
+    second later, and reports each failure."""
     error = context.get("exception")
     if not (isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)):
         loop.default_exception_handler(context)
@@ -465,10 +468,10 @@ async def _with_headers(
         error.headers.update(HEADERS)
         raise
     except ConnectionError:
-        # the browser has gone
+        # the browser is gone
         raise
     except OSError as error:
-        # no more descriptors or processes
+        # too few descriptors or processes
         raise web.HTTPServiceUnavailable(headers=HEADERS) from error
     except Exception as error:
         from iopstui.safety.crash import crash_sentence
@@ -481,7 +484,7 @@ async def _with_headers(
 
 
 def _static_files() -> dict[str, tuple[bytes, str]]:
-    """All that is ever served, read once."""
+    """All files that are ever served, read once at the start."""
     package, data = files("textual_serve") / "static", files("iopstui") / "data" / "serve"
     contents = {
         name: ((package / path).read_bytes(), kind) for name, (path, kind) in STATIC.items()

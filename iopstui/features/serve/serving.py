@@ -1,5 +1,5 @@
-"""Serve a live screen or a recording to browsers, until its end. A viewer's screen plays a
-recording, and nothing else."""
+"""Serve a live screen or a recording to browsers, until it ends. A viewer's screen plays a
+recording, and can do nothing else."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ViewerOptions:
-    """How viewers see the ``recording``: from its start, or with ``follow`` as it is written."""
+    """What viewers see of the ``recording``: it is played from its start, or with ``follow`` while
+    it is written."""
 
     recording: Path
     follow: bool = True
@@ -51,7 +52,7 @@ def show_viewer(options: ViewerOptions, fds: Sequence[int]) -> int:
     from iopstui.ui.replay import show_session
 
     play, newest = (os.fdopen(fd, "rb") for fd in fds)
-    # viewers must not see the directory
+    # only the name, because viewers must not see the directory
     path = Path(options.recording.name)
     if options.follow:
         session: ReplaySession = FollowSession(path, options.speed, files=(play, newest))
@@ -68,7 +69,8 @@ ANY_ADDRESS = ("0.0.0.0", "::")
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """Where to listen, how many viewers at most, and the CPU they share (None: the last one)."""
+    """Where to listen, the maximum number of viewers, and the CPU that they share (``None``: the
+    last one)."""
 
     host: str
     port: int
@@ -79,10 +81,10 @@ class ServeOptions:
 def serve_live(
     arguments: argparse.Namespace, command_line: Sequence[str], options: ServeOptions
 ) -> int:
-    """Serve `iopstui live`, whose command line is ``command_line``. Returns its exit code."""
+    """Serve `iopstui live`, whose arguments are ``command_line``. Returns its exit code."""
     private = None if arguments.record else private_directory()
     recording = Path(arguments.record) if private is None else private / "served.iops"
-    # before there are threads
+    # fork this process before there are threads
     host = ViewerHost(
         partial(show_viewer, ViewerOptions(recording, theme=arguments.theme)), options.cpu
     )
@@ -96,7 +98,7 @@ def serve_live(
 
 
 def serve_replay(arguments: argparse.Namespace, options: ServeOptions) -> int:
-    """Serve a recording, which every viewer plays independently, until Ctrl-C."""
+    """Serve a recording, which each viewer plays independently, until Ctrl-C."""
     path = recording_path(arguments.file)
     if is_fleet(path):
         raise UsageError("`iopstui serve` cannot show the recording of a fleet.",
@@ -124,7 +126,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
 
     def stop_serving(number: int) -> None:
-        # a terminal that does not read must not delay messages, and with them the end
+        # a terminal that does not read must not block messages, and so delay the end
         streams.drop_stuck()
         loop.call_soon_threadsafe(stopped.set)
 
@@ -155,7 +157,7 @@ async def _serve_until(
 
 
 class _Presenter:
-    """`iopstui live` in its own process, which measures and records."""
+    """`iopstui live` in a process of its own, which measures and records."""
 
     def __init__(self, process: asyncio.subprocess.Process, screen: ScreenProcess) -> None:
         self._process = process
@@ -172,7 +174,8 @@ class _Presenter:
             "PYTHONPATH": str(Path(iopstui.__file__).resolve().parent.parent),
         }  # fmt: skip
         try:
-            # Ctrl-C in the terminal is for the server, which then ends this one
+            # in a new session: Ctrl-C in the terminal is only for the server, which then ends this
+            # process
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "iopstui", *command_line, stdin=keys, stdout=screen_out,
                 env=environment, start_new_session=True,
@@ -187,7 +190,7 @@ class _Presenter:
 
     async def end(self) -> int:
         """End the screen: it stops fio and undoes its changes. Returns its exit code."""
-        # a packet alone is not enough: during its start it does not read any
+        # a packet is not enough, because the screen does not read packets while it starts
         with contextlib.suppress(ProcessLookupError):
             self._process.terminate()
         try:

@@ -1,10 +1,10 @@
 """Screens that run in processes of their own: the presenter's, and those of all viewers.
 
-All viewers' screens are forked from one process, which has no rights of its own. `iopstui serve`
-forks it before anything else. It imports the screen once, gives up root, has the
-kernel forbid it to write files and to execute programs (Landlock), and uses one CPU at the lowest
-priority. Then it forks a process for each viewer, in some milliseconds and with little memory. The
-server sends it the pipes and the open recording (``ViewerHost``), so it needs to open no file."""
+All viewers' screens are forked from one process without any rights. `iopstui serve` forks that
+process before anything else. It imports the screen once, gives up root, has the kernel forbid it to
+write files and to execute programs (Landlock), and uses one CPU at the lowest priority. Then it
+forks a process for each viewer, which takes some milliseconds and little memory. The server sends
+it the pipes and the open recording (``ViewerHost``), so that it need not open files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from iopstui.safety.signals import handle_stop_signals
 from iopstui.ui.core.preferences import BROWSER_DRIVER
 
 READY = b"__GANGLION__\n"
-"""What Textual's web driver says before its first packet."""
+"""What Textual's web driver writes before its first packet."""
 MAX_PACKET = 1 << 22
 MAX_INPUT = 1 << 12
 MAX_WAITING = 1 << 16
@@ -46,15 +46,15 @@ class Page(Protocol):
     """An open WebSocket."""
 
     def send(self, data: bytes) -> None:
-        """Send what the terminal in the browser shows, without waiting for it."""
+        """Send data to the terminal in the browser, without waiting for it."""
 
     def drop(self) -> None:
         """Cut the connection."""
 
 
 class ScreenProcess:
-    """Reads what the screen paints and writes keys. One page at a time shows it (``attach``);
-    without one its output is thrown away."""
+    """Reads what the screen paints, and writes keys. One page at a time shows the screen
+    (``attach``); without a page, its output is discarded."""
 
     def __init__(self, output: int, keys: int, kill: Callable[[], object]) -> None:
         self._output, self._keys = output, keys
@@ -64,7 +64,7 @@ class ScreenProcess:
         self.ended = asyncio.Event()
 
     async def run(self) -> None:
-        """Pass on its output until it ends."""
+        """Pass the screen's output on until it ends."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
         await loop.connect_read_pipe(
@@ -75,7 +75,7 @@ class ScreenProcess:
         )
         self._writer = asyncio.StreamWriter(transport, protocol, None, loop)
         try:
-            # an error before the screen begins goes to standard error
+            # there is no READY if the screen fails before; its error goes to standard error
             with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, ValueError):
                 await reader.readuntil(READY)
                 while await self._forward_packet(reader):
@@ -85,7 +85,7 @@ class ScreenProcess:
             self._writer.close()
 
     async def _forward_packet(self, reader: asyncio.StreamReader) -> bool:
-        """Pass on one packet; False if it says that the screen has ended."""
+        """Pass one packet on. Returns False if it says that the screen has ended."""
         head = await reader.readexactly(5)
         length = int.from_bytes(head[1:], "big")
         if length > MAX_PACKET:
@@ -97,7 +97,7 @@ class ScreenProcess:
         return not (head[:1] == b"M" and json.loads(payload).get("type") == "exit")
 
     def attach(self, page: Page, size: tuple[int, int]) -> None:
-        """Show the screen on this page, which has this size, from now on, and on no other."""
+        """From now on show the screen on this page, which has this size, and on no other."""
         if self._page is not None:
             self._page.drop()
         self._page = page
@@ -115,14 +115,14 @@ class ScreenProcess:
         return self._page is page
 
     def handle_message(self, text: str) -> bool:
-        """Take a message of the page; False if it is not a valid one."""
+        """Handle a message of the page. Returns False if it is invalid."""
         try:
             kind, *rest = json.loads(text)
         except (ValueError, TypeError, RecursionError):
             return False
         value = rest[0] if rest else None
         if kind == "stdin" and isinstance(value, str):
-            # longer than any key: pasted text, which is ignored here
+            # a longer text is no key but pasted, and is ignored
             if len(value) <= MAX_INPUT:
                 self._send_packet(b"D", value.encode("utf-8", "replace"))
         elif kind == "resize" and (size := valid_size(value)) is not None:
@@ -139,7 +139,7 @@ class ScreenProcess:
     def _send_packet(self, kind: bytes, payload: bytes) -> None:
         if self._writer is None or self.ended.is_set():
             return
-        # a screen that does not read its keys gets no more of them
+        # if the screen does not read its keys, further ones are dropped
         if self._writer.transport.get_write_buffer_size() <= MAX_WAITING:
             self._writer.write(b"%s%s%s" % (kind, len(payload).to_bytes(4, "big"), payload))
 
@@ -154,7 +154,7 @@ class ScreenProcess:
 
 
 def valid_size(value: Any) -> tuple[int, int] | None:
-    """The columns and rows that a page asks for, within bounds; None if they are not a size."""
+    """The columns and rows that a page requests, within limits; ``None`` if they are not a size."""
     try:
         size = int(value["width"]), int(value["height"])
     except (TypeError, ValueError, KeyError, OverflowError):
@@ -180,7 +180,7 @@ def screen_environment(width: int, height: int) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ViewerProcess:
-    """A viewer's process: where to read what it paints, where to write keys."""
+    """A viewer's process, with the pipes for its output and its keys."""
 
     pid: int
     output: int
@@ -188,8 +188,8 @@ class ViewerProcess:
 
 
 class ViewerHost:
-    """The server's side of that process. In a viewer, ``show`` plays a recording from two open
-    files."""
+    """The server's side of the process that forks viewers. In a viewer, ``show`` plays a recording
+    from two open files."""
 
     def __init__(self, show: Callable[[Sequence[int]], object], cpu: int | None = None) -> None:
         rights = Rights()
@@ -203,7 +203,7 @@ class ViewerHost:
                 os._exit(1)
         child_socket.close()
         self._socket.setblocking(False)
-        # one request at a time: an answer does not say which request it is for
+        # one request at a time, because an answer does not say to which request it belongs
         self._turn = asyncio.Lock()
 
     async def start(self, width: int, height: int, recording: Path) -> ViewerProcess:
@@ -238,14 +238,14 @@ class ViewerHost:
             self._socket.send(json.dumps({"kill": pid}).encode())
 
     def close(self) -> None:
-        """End the process; its viewers end with it (``die_with_parent``)."""
+        """End the process. Its viewers end with it (``die_with_parent``)."""
         self._socket.close()
         os.kill(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
 
 
 class _HostProcess:
-    """The process itself."""
+    """The process that forks viewers."""
 
     def __init__(self, server: socket.socket, show: Callable[[Sequence[int]], object]) -> None:
         self._server = server
@@ -269,7 +269,7 @@ class _HostProcess:
                 os._exit(0)
 
     def _load(self) -> None:
-        """Import what viewers need, once for all of them."""
+        """Import what viewers need, once for all viewers."""
         import iopstui.ui.core.terminal.browser_driver
         import iopstui.ui.dashboard.screen
         import iopstui.ui.help
@@ -280,18 +280,18 @@ class _HostProcess:
         gc.freeze()
 
     def _serve(self) -> bool:
-        """Do what the server asks for; False if it has gone."""
+        """Handle a request of the server. Returns False if the server is gone."""
         data, fds, _, _ = socket.recv_fds(self._server, MAX_REQUEST_BYTES, 4)
         if not data:
             return False
         request = json.loads(data)
         if "kill" in request:
-            # only its own children: by now a number may belong to another process
+            # kill only its own children: the number may meanwhile belong to another process
             if request["kill"] in self._viewers:
                 os.kill(request["kill"], signal.SIGKILL)
             return True
         pid: int | None = None
-        # OSError: no more processes (ulimit -u, a cgroup's pids.max)
+        # OSError: there are too many processes (ulimit -u, a cgroup's pids.max)
         with contextlib.suppress(OSError):
             pid = os.fork()
             if pid == 0:
@@ -326,7 +326,7 @@ class _HostProcess:
             self._viewers.discard(pid)
 
 
-# The rights of the processes that viewers' screens run in, and what they may cost.
+# The rights of the processes in which viewers' screens run, and limits for what they cost.
 
 
 NOBODY = "nobody"
@@ -334,7 +334,7 @@ LOWEST_PRIORITY = 19
 MAX_MEMORY = 1 << 30
 SYSTEM_FILES = ("/etc/localtime", "/usr/share/zoneinfo", "/etc/terminfo", "/usr/share/terminfo")
 
-# linux/prctl.h, linux/capability.h
+# constants from linux/prctl.h and linux/capability.h
 PR_SET_PDEATHSIG, PR_SET_KEEPCAPS = 1, 8
 CAP_DAC_READ_SEARCH = 2
 CAPABILITY_VERSION_3 = 0x20080522
@@ -344,9 +344,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 class Rights:
     """The rights that this process will keep, decided before it gives any up. Root becomes
-    ``nobody``. If ``nobody`` cannot read Python or iopstui (in root's home, say), the process keeps
-    the right to read all files, within the directories that Landlock leaves it. If the kernel has
-    no Landlock then, raises Missing."""
+    ``nobody``. If ``nobody`` cannot read Python or iopstui (for example in root's home), the
+    process keeps the right to read all files, within the directories that Landlock allows. If the
+    kernel then has no Landlock, raises Missing."""
 
     def __init__(self) -> None:
         self._landlock = fence_exec.landlock_abi() > 0
@@ -387,15 +387,15 @@ class Rights:
 
 
 def limit_cost(cpu: int | None) -> None:
-    """Run on one CPU, shared by all viewers, at the lowest priority, so that together they never
-    take more."""
+    """Run at the lowest priority on one CPU, which all viewers share, so that together they never
+    use more."""
     os.nice(LOWEST_PRIORITY)
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {cpu if cpu in allowed else max(allowed)})
 
 
 def die_with_parent() -> None:
-    """Have the kernel end this process when its parent ends."""
+    """Make the kernel end this process when its parent ends."""
     _check_result(_libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0))
 
 
@@ -409,9 +409,9 @@ def _nobody_user() -> pwd.struct_passwd:
 
 
 def _python_directories() -> set[str]:
-    """Where modules and their data are loaded from."""
+    """The directories from which modules and their data are loaded."""
     package = str(Path(iopstui.__file__).resolve().parent)
-    # `python -m` adds the directory that it is started in, which has the user's own files
+    # without the current directory, which `python -m` adds and which has the user's own files
     added = {path for path in sys.path if os.path.isabs(path) and path != os.getcwd()}
     paths = {package, sys.prefix, sys.base_prefix, *added}
     return {path for path in paths if os.path.isdir(path) and path != "/"}

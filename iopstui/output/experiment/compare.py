@@ -59,7 +59,7 @@ def comparison_results(
 
 
 def progress_note(plan: Plan, points: Sequence[PointFinished]) -> str:
-    """Which differences the planned repeats can detect at the spread so far; shown once."""
+    """Which differences the planned repeats can detect, given the spread so far; shown once."""
     newly_known = len(points) == NOISE_KNOWN_FROM * len(plan.variants)
     if not newly_known or plan.repeats <= NOISE_KNOWN_FROM:
         return ""
@@ -71,7 +71,7 @@ def _yes_or_no(value: bool) -> str:
 
 
 def shown_text(figure: FigureComparison) -> str:
-    """Whether a difference is shown; "yes?" if runs were disturbed."""
+    """Whether the runs show a difference; "yes?" if runs were disturbed."""
     return f"{_yes_or_no(figure.shown)}{'?' if figure.shown and figure.disturbed else ''}"
 
 

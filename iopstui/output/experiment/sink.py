@@ -31,13 +31,13 @@ Results = Callable[[Plan, Sequence[PointFinished], Sequence[PointFailed], Sequen
 
 
 class ExperimentRows(Generic[R]):
-    """An experiment's data in one format. A comparison ends with the first run that fails."""
+    """An experiment's data in one format. Only a sweep goes on after a failed run."""
 
     def point(self, event: PointFinished) -> None:
         """Write one point."""
 
     def failed(self, event: PointFailed) -> None:
-        """Write one of a sweep that failed."""
+        """Write a failed point of a sweep."""
 
     def end(self, results: R) -> None:
         """Write the conclusions from all points together."""
@@ -53,14 +53,14 @@ class ExperimentTable(ExperimentRows[R]):
         units.print_line(text, self._out)
 
     def _sentences(self, lines: Iterable[str]) -> None:
-        """Below a row: what belongs to it."""
+        """Print sentences about a row below it."""
         for text in lines:
             self._print(wrapped(text, 6, 12))
 
 
 class ExperimentCsv(ExperimentRows[R]):
-    """A row for each run. ``columns`` has the headings with what is below them: the path of an
-    attribute, or a function of the event. The conclusions are printed as messages."""
+    """A row for each run. ``columns`` has each heading with the source of its values: the path of
+    an attribute, or a function of the event. The conclusions are printed as messages."""
 
     def __init__(self, columns: Sequence[Cell], out: TextIO) -> None:
         self._cells = [reader(path) for _, path in columns]
@@ -74,7 +74,7 @@ class ExperimentCsv(ExperimentRows[R]):
 
 
 def cells(names: str) -> list[Cell]:
-    """Columns of figures of a point."""
+    """The columns for the figures of a point."""
     return [(name, f"point/{name}") for name in names.split()]
 
 
@@ -84,9 +84,8 @@ def disturbed_text(event: PointFinished | PointFailed) -> str | None:
 
 
 class ExperimentSink(Generic[R]):
-    """Prints an experiment that is measured now or was recorded: its data as ``rows`` and words on
-    ``err`` (``None``: the words are in the rows). ``results`` returns the conclusions from the
-    points so far."""
+    """Prints a running or recorded experiment: its data through ``rows``, messages on ``err``
+    (``None``: ``rows`` has them). ``results`` returns the conclusions from the points so far."""
 
     def __init__(
         self, plan: Plan, rows: ExperimentRows[R], results: Results[R], err: TextIO | None
@@ -120,7 +119,8 @@ class ExperimentSink(Generic[R]):
 
 
 class JsonLines:
-    """JSON lines of one host; the first line, if it is not written yet, names the host."""
+    """JSON lines of one host. The line that names the host is written first, if it is not there
+    yet."""
 
     def __init__(
         self, out: TextIO, host: str, target: Target | None = None, started: bool = False
@@ -138,7 +138,7 @@ class JsonLines:
 
 
 def point_object(event: PointFinished) -> Object:
-    """A point for JSON, without its outcomes, which have lines of their own."""
+    """A point for JSON, without its outcomes, which get lines of their own."""
     row = event_object(event)
     row["settings"] = dict(event.settings)
     del row["outcomes"]

@@ -1,5 +1,4 @@
-"""Choose the sink of an experiment, and follow one that is measured now; its progress goes to
-standard error."""
+"""Choose the sink of an experiment, and report the progress of a running one on standard error."""
 
 from __future__ import annotations
 
@@ -112,8 +111,8 @@ def experiment_sink(
     started: bool = False,
 ) -> ExperimentSink[Any]:
     """The sink for the experiment's ``plan``: data on ``out`` as ``kind`` ("table", "jsonl" or
-    "csv"), words on ``err``. ``started``: the first of the JSON lines, which names the host, is
-    written already."""
+    "csv"), messages on ``err``. ``started``: the first JSON line, which names the host, is already
+    written."""
     rows: ExperimentRows[Any]
     if kind == "jsonl":
         lines = JsonLines(out, host, target, started)
@@ -127,8 +126,8 @@ def experiment_sink(
 
 
 class ReportedExperiment:
-    """The ``sink`` of an experiment that is measured now, whose data goes to ``out``; its progress
-    is shown on ``err``."""
+    """The ``sink`` of a running experiment, whose data goes to ``out``; progress is shown on
+    ``err``."""
 
     def __init__(self, sink: ExperimentSink[Any], err: TextIO, out: TextIO | None = None) -> None:
         self._reporter = ProgressReporter(err, sink.plan.settle + sink.plan.measure, out)

@@ -39,7 +39,7 @@ MAX_NAME = 14
 
 @dataclass(frozen=True, slots=True)
 class SweepResults:
-    """Results of a sweep: its curves, in sentences, and outcomes at a glance."""
+    """Results of a sweep: sentences about its curves, and a table of the outcomes."""
 
     curves: Sequence[LoadCurve[PointFinished]]
     lines: Sequence[str]
@@ -71,7 +71,7 @@ class SweepTable(ExperimentTable[SweepResults]):
         super().__init__(plan, out)
         self._labels = [*labels(plan)]
         own = [figure.column() for figure in plan.columns]
-        # if there is a column for the run's number, another must go to stay within 80 columns
+        # a column for the run's number needs room: leave one out to stay within 80 columns
         figures = own or [one for one in FIGURES if plan.repeats == 1 or one is not QUEUE]
         self._columns = [*self._labels, *figures]
         self._started = False
@@ -118,8 +118,8 @@ MEANS = (
 
 
 def labels(plan: Plan) -> Iterator[Column]:
-    """The columns that say which point and run it is; 80 columns in all with one or two short
-    axes."""
+    """The columns that say which point and run it is; with one or two short axes, the whole table
+    fits in 80 columns."""
     place = point_indexes(plan)
     yield Column("", "#", max(2, len(str(plan.points))),
                  read=lambda event: place[(event.job, tuple(event.settings))] + 1)  # fmt: skip
@@ -141,7 +141,7 @@ def _setting(name: str) -> Callable[[PointFinished | PointFailed], str]:
 
 
 def mean_rows(plan: Plan, points: Sequence[PointFinished]) -> Iterator[str]:
-    """A table of the points, each the mean of its runs, with intervals."""
+    """A table of the points: the mean of each point's runs, with its interval."""
     columns = [*[*labels(plan)][:-1], *MEANS]
     yield head_line(columns)
     yield from (row_line(columns, event) for event in points)
@@ -198,7 +198,7 @@ def mean_object(event: PointFinished) -> Object:
 
 
 def scaling_object(curve: LoadCurve[PointFinished]) -> Object:
-    """The law of scaling of a curve over hosts, for JSON."""
+    """The scaling law fitted to a curve over numbers of hosts, for JSON."""
     found = curve_scaling(curve)
     law = found.law
     return {
@@ -215,7 +215,7 @@ def scaling_object(curve: LoadCurve[PointFinished]) -> Object:
 
 
 def curve_object(curve: LoadCurve[PointFinished]) -> Object:
-    """A curve and its knee by the points' places in the plan, for JSON."""
+    """A curve and its knee, for JSON; points are given by their index in the plan."""
     knee, within = curve.knee, curve.knee_within
     return {
         "axis": curve.axis.name,

@@ -1,1 +1,1 @@
-"""How a report's page is written: its parts as HTML and Markdown, and its charts."""
+"""Write a report's page: its parts as HTML and Markdown, and its charts."""

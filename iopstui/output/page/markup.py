@@ -13,7 +13,7 @@ from iopstui.tables import Table
 from iopstui.text import printable
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-# an underscore inside a word does not mean emphasis
+# an underscore inside a word does not begin emphasis
 _ACTIVE = re.compile(r"([\\`*{}\[\]<#|!~$&]|^>|(?<!\w)_|_(?!\w))")
 
 
@@ -75,13 +75,13 @@ Block = Heading | Text | Bullets | Pairs | Table | Code | Charts | FoldedBlocks
 
 
 def list_with_heading(title: str, lines: Iterable[str]) -> Iterator[Block]:
-    """A list with its heading; nothing if it is empty."""
+    """A heading and its list; nothing if the list is empty."""
     if rows := list(lines):
         yield from (Heading(2, title), Bullets(rows))
 
 
 def markdown_of(content: Iterable[Block], made_from: str) -> str:
-    """The text of these blocks."""
+    """A page with these blocks, as Markdown."""
     blocks = [*content, _origin(made_from)]
     return "\n".join(markdown(blocks))
 
@@ -104,7 +104,7 @@ def _origin(made_from: str) -> Text:
 
 
 def html(blocks: Iterable[Block]) -> Iterator[str]:
-    """The lines of a page's body."""
+    """The lines of these blocks as HTML."""
     for block in blocks:
         match block:
             case Heading(level, text, note):
@@ -132,7 +132,7 @@ def html(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def markdown(blocks: Iterable[Block]) -> Iterator[str]:
-    """The lines, with an empty one after each block."""
+    """The lines of these blocks, with an empty line after each block."""
     for block in blocks:
         match block:
             case Heading(level, text, note):
@@ -149,7 +149,7 @@ def markdown(blocks: Iterable[Block]) -> Iterator[str]:
                 yield f"|{'---|' * left}{'---:|' * (len(head) - left)}"
                 yield from map(_md_row, rows)
             case Code(text):
-                # longer than any fence in it
+                # the fence must be longer than any run of backticks in the text
                 fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+|$", text)))
                 yield from (fence, text, fence)
             case Charts():

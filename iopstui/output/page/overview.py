@@ -30,16 +30,17 @@ NOT_COMPARED = "It is compared with nothing: the file has no expectation, baseli
 _TIMES = re.compile(r" \([0-9:, -]+\)$")
 _WORDS = {GOOD: "Good", WARNING: "Warning", CRITICAL: "Critical"}
 OF_HOST = "host-"
-"""The prefix of an answer's rule if it is about one of several hosts; the answer then begins with
-the host's name."""
+"""The prefix of ``rule`` in an answer about one of several hosts. The text of such an answer begins
+with the host's name."""
 Reason = tuple[str, str]
-"""A state, and why."""
+"""A state (GOOD, WARNING, CRITICAL), and the reason for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """``state`` is GOOD, WARNING, CRITICAL or "" if nothing judges the measurement. ``answer`` and
-    ``compared`` are "" if there are none; ``missing`` says why there is no answer."""
+    """The overview at the top of a report. ``state`` is GOOD, WARNING, CRITICAL or "" if nothing
+    judges the measurement. ``answer`` and ``compared`` are "" if there is no answer and nothing to
+    compare with; ``missing`` says why there is no answer."""
 
     state: str
     reason: str
@@ -56,11 +57,11 @@ class Overview:
 
     @property
     def sentences(self) -> list[str]:
-        """All three; where one is missing, why."""
+        """The three sentences; a missing one is replaced by the reason why it is missing."""
         return [self.measured, self.answer or self.missing, self.compared or NOT_COMPARED]
 
     def as_object(self) -> dict[str, str | None]:
-        """Its parts for JSON; ``None`` for a part that it does not have."""
+        """The overview for JSON; a part that is missing is ``None``."""
         names = ("state", "reason", "measured", "answer", "compared")
         return {name: getattr(self, name) or None for name in names}
 
@@ -86,8 +87,7 @@ def made_of(
 
 
 def _light(reasons: Sequence[Reason], given: Sequence[AnswerGiven], findings: int) -> Reason:
-    """The gravest state with all of its reasons; if there is no reason, "" and why there is
-    none."""
+    """The gravest state with all of its reasons; without any reason, "" and why there is none."""
     if reasons:
         state = min((state for state, _ in reasons), key=RANKS.__getitem__)
         return state, "; ".join(text for one, text in reasons if one == state)
@@ -100,7 +100,7 @@ def _light(reasons: Sequence[Reason], given: Sequence[AnswerGiven], findings: in
 
 
 def _expectation_reasons(verdicts: Sequence[str]) -> Iterator[Reason]:
-    """The reasons that the outcomes of --expect (``verdict_of``) give for the light."""
+    """The states that the outcomes of --expect (``verdict_of``) suggest, with reasons."""
     count = units.counted(len(verdicts), "expectation")
     missed, met = verdicts.count(FAIL), verdicts.count(PASS)
     if missed:
@@ -144,7 +144,7 @@ def note_answer(
 
 
 def _answer_reasons(given: Sequence[AnswerGiven]) -> Iterator[Reason]:
-    """What the answers say of the light."""
+    """The state that the answers suggest, with its reason."""
     if not given:
         return
     worst = worst_answer(given)
@@ -174,8 +174,8 @@ def worst_answer(given: Sequence[AnswerGiven]) -> AnswerGiven:
 
 
 def _one_answer(given: AnswerGiven) -> str:
-    """One answer; figures of a single second are left out, because the first sentence has those of
-    the run."""
+    """One answer in words. Figures of a single second are left out, because the first sentence has
+    the figures of the whole run."""
     if given.answer.rule == OF_A_SECOND:
         return f"At {units.clock(given.t)} no request was stuck, and no finding needed attention."
     return printable(f"{answer_sentence(given.answer, given.t)}.")

@@ -22,7 +22,7 @@ LATENCIES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
 """The curves of a chart of latencies, with their styles."""
 MAX_MARKS = 12
 LABELLED = 0.1
-"""Names are placed in the last second whose stack has at least this share of the highest one."""
+"""A stack is labelled at its last second whose sum is at least this share of the highest sum."""
 
 Unit = Callable[[float], str]
 
@@ -45,7 +45,7 @@ class Times:
     end: float
 
     def x(self, t: float) -> float:
-        """The place in the picture, inside its frame."""
+        """The horizontal position in the picture, in pixels."""
         share = (t - self.begin) / (self.end - self.begin)
         return LEFT + (WIDTH - LEFT - RIGHT) * min(1.0, max(0.0, share))
 
@@ -59,7 +59,7 @@ class Scale:
     log: bool = False
 
     def y(self, value: float) -> float:
-        """The height in the picture, inside its frame."""
+        """The vertical position in the picture, in pixels."""
         low, high, at = self.low, self.high, value
         if self.log:
             low, high, at = math.log(low), math.log(high), math.log(max(value, low))
@@ -94,8 +94,8 @@ def logarithmic(values: Sequence[float]) -> Scale:
 
 
 def _step_below(value: float) -> float:
-    """The next smaller of ... 1, 2, 5, 10 ...; for a negative value, the next one above its size,
-    negative."""
+    """The largest of 1, 2, 5, 10, 20 ... that is not above ``value``; a negative value is rounded
+    away from 0."""
     size = abs(value)
     power = 10.0 ** math.floor(math.log10(size))
     steps = [power * step for step in (1, 2, 5, 10)]
@@ -135,9 +135,9 @@ def stacked(
     times: Times,
     marks: Sequence[tuple[float, str]] = (),
 ) -> str:
-    """Areas on top of each other, the first at the top. All curves have the same seconds; a second
-    in which none has a value is a gap. Names are at the height of the area in the last second with
-    a high sum."""
+    """A chart of stacked areas, the first at the top. All curves have the same seconds; a second in
+    which none has a value is a gap. Each name is placed at the height of its area in the last
+    second with a high sum."""
     parts = _frame(title, scale, unit, times)
     labels = []
     floor = [(t, 0.0) for t, _ in curves[0].points] if curves else []
@@ -177,7 +177,7 @@ def _areas(
         ahead = [(times.x(tops[n][0]), scale.y(tops[n][1])) for n in places]
         back = [(times.x(floor[n][0]), scale.y(floor[n][1])) for n in reversed(places)]
         if len(places) == 1:
-            # an area around a single value needs a width to be seen
+            # a single value would be an area without width
             ahead = [(ahead[0][0] - 1.5, ahead[0][1]), (ahead[0][0] + 1.5, ahead[0][1])]
             back = [(back[0][0] + 1.5, back[0][1]), (back[0][0] - 1.5, back[0][1])]
         yield "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in (*ahead, *back)) + "z"
@@ -189,7 +189,8 @@ def _heat_row(key: int) -> int:
 
 
 def heat_rows(bins: Mapping[int, int]) -> dict[int, int]:
-    """I/Os by row of a heat map, which has a tenth as many rows as there are buckets."""
+    """Count I/Os by row of a heat map, which has HEAT_ROWS_PER_DECADE rows for each factor of
+    10."""
     rows: dict[int, int] = {}
     for key, count in bins.items():
         row = _heat_row(key)
@@ -208,9 +209,9 @@ def heat(
     marks: Sequence[tuple[float, str]] = (),
     covered: Times | None = None,
 ) -> str:
-    """A heat map of latency over time; the stronger the colour, the more of that moment's I/Os.
-    ``rows`` are the lowest and the highest row in the picture, ``covered`` is the time that the
-    ``columns`` cover (``None``: all of ``times``)."""
+    """A heat map of latency over time; the stronger the colour, the larger the share of that
+    moment's I/Os. ``rows`` are the lowest and the highest row in the picture, ``covered`` is the
+    time that the ``columns`` cover (``None``: all of ``times``)."""
     covered = covered or times
     if not cells:
         return ""
@@ -237,13 +238,13 @@ def heat(
 
 
 def _shade(share: float) -> int:
-    """The shade, from 0 to SHADES - 1; it is logarithmic, so that one slow I/O in a thousand is
-    visible."""
+    """The shade of a cell, from 0 to SHADES - 1. It is logarithmic, so that one slow I/O in a
+    thousand is visible."""
     return min(SHADES - 1, max(0, round(SHADES - 1 + math.log10(max(share, 1e-9)) * 1.3)))
 
 
 def picture(title: str, parts: Sequence[str]) -> str:
-    """The whole of a chart."""
+    """A whole chart as SVG."""
     inner = "\n".join(parts)
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">\n'
@@ -316,7 +317,7 @@ def _path(points: Sequence[tuple[float, float | None]], scale: Scale, times: Tim
         elif following:
             commands.append(f"M{x:.1f} {y:.1f}")
         else:
-            # a single value would be a line without length
+            # a single value would be a line of length 0
             commands.append(f"M{x - 1.5:.1f} {y:.1f}h3")
         before = True
     return "".join(commands)
@@ -351,8 +352,8 @@ MAX_NAME = 24
 @dataclass(frozen=True, slots=True)
 class XYCurve:
     """A line of (x, y), with a dot at each point if ``dots``. ``point_labels`` are written beside
-    its points ("" for none), ``bars`` are intervals through the points, ``highlighted`` is the
-    index of the point that is marked as the knee."""
+    its points ("" for none), ``bars`` are error bars, ``highlighted`` is the index of the point
+    that is marked as the knee."""
 
     label: str
     style: str
@@ -364,15 +365,14 @@ class XYCurve:
     bars: Sequence[tuple[float, float] | None] = ()
 
     def heights(self) -> list[float]:
-        """All heights that are drawn."""
+        """All values that the vertical axis must cover."""
         ends = [end for bar in self.bars if bar is not None for end in bar]
         return [*(y for _, y in self.points), *ends]
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The horizontal axis from ``low`` to ``high``; ``ticks`` are places with what is written
-    there."""
+    """The horizontal axis from ``low`` to ``high``; ``ticks`` are positions with their labels."""
 
     low: float
     high: float
@@ -380,7 +380,7 @@ class Axis:
     log: bool = False
 
     def x(self, value: float) -> float:
-        """The place in the picture."""
+        """The horizontal position in the picture, in pixels."""
         low, high = self.low, self.high
         if self.log:
             low, high, value = math.log(low), math.log(high), math.log(max(value, low))
@@ -389,12 +389,12 @@ class Axis:
 
 
 def places(names: Sequence[str]) -> Axis:
-    """An axis for values that are only names: they are side by side, the n-th at n."""
+    """An axis for values that are only names: equally spaced, the n-th one at n."""
     return Axis(-0.4, len(names) - 0.6, [(n, name) for n, name in enumerate(names)])
 
 
 def scaled(scale: Scale, unit: Unit) -> Axis:
-    """Numbers, with round ticks."""
+    """An axis for numbers, with round ticks."""
     ticks = [(value, short_label(unit(value))) for value in scale.ticks()]
     return Axis(scale.low, scale.high, ticks, scale.log)
 
@@ -433,7 +433,7 @@ def _axis_ticks(axis: Axis) -> list[str]:
     for value, label in axis.ticks:
         label = cut(printable(label), 14)
         x, size = axis.x(value), 6.5 * len(label) + 6
-        # there are so many values that their names would overlap: only some are named
+        # skip a label that would overlap the one before it
         if x - size / 2 >= free:
             parts.append(_text("axis", x, HEIGHT - 8, label, "middle"))
             free = x + size / 2
@@ -471,7 +471,7 @@ def _point_labels(curves: Sequence[XYCurve], axis: Axis, scale: Scale) -> list[s
     for priority, x, y, label in sorted(labels, key=lambda candidate: candidate[0]):
         size = 6.5 * len(label)
         x0 = min(x + 8, WIDTH - size - 2)
-        # curves over load rise, so there is room below them
+        # a curve over load rises to the right, so there is room below it
         top = y + 16 if y + 16 < HEIGHT - BOTTOM else y - 7
         if any(abs(top - ty) < LABEL_APART and x0 < tr and tl < x0 + size
                for ty, tl, tr in placed):  # fmt: skip
@@ -482,7 +482,7 @@ def _point_labels(curves: Sequence[XYCurve], axis: Axis, scale: Scale) -> list[s
 
 
 def _legend(curves: Sequence[XYCurve]) -> list[str]:
-    """A row of samples with their names above the chart."""
+    """A row with the names of the curves above the chart, each beside a sample of its line."""
     parts = []
     x = float(LEFT)
     for curve in curves:

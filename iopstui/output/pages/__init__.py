@@ -1,1 +1,1 @@
-"""Output of commands that run nothing: lists, explanations, verdicts."""
+"""Output of commands that measure nothing themselves: lists, explanations, verdicts."""

@@ -31,10 +31,10 @@ def devices_table(
 ) -> str:
     """One line per device, partitions under their disk; never wider than ``width`` columns.
 
-    Without ``all``, devices of no size (unused loop devices), hidden multipath paths and
-    ram disks are left out; ``only`` lists one device. RQ_AFF is rq_affinity; HCTX>CPUS the hardware
-    queues and the CPUs each one serves; IRQ the interrupts of those queues. Plain ASCII; ``-``
-    where a device has no value."""
+    Without ``all``, devices of size 0 (unused loop devices), hidden multipath paths and RAM disks
+    are left out; ``only`` lists one device. RQ_AFF is rq_affinity; HCTX>CPUS the hardware queues
+    and the CPUs each one serves; IRQ the interrupts of those queues. Plain ASCII; ``-`` where a
+    device has no value."""
     rows = list(_order(devices, show_all=all)) if only is None else [(devices[only], 0)]
     if not rows:
         return "No block devices found.\n"
@@ -50,9 +50,9 @@ def devices_json(devices: Devices, online: Collection[int] = ()) -> dict[str, ob
 
     Fields are those of model/block/device.py, sizes in bytes, unknown is null. Each hctx also lists
     the numbers of its interrupts in ``irqs``; ``in_use`` and ``in_use_by`` are the reasons of
-    model/block/stack.py. ``queue`` holds the present values of all settings that can be turned
-    (model/block/tunable.py); ``rq_affinity_cannot_matter`` says in words why that one moves nothing
-    on this device and the CPUs ``online``, null if it may."""
+    model/block/stack.py. ``queue`` has the present values of all tunables (model/block/tunable.py).
+    ``rq_affinity_cannot_matter`` says why rq_affinity has no effect on this device with the CPUs
+    ``online``; it is null if it may have one."""
     return {"schema": SCHEMA, "devices": [_json(d, devices, online) for d in devices.values()]}
 
 
@@ -76,7 +76,7 @@ def format_hctxs(hctxs: tuple[Hctx, ...]) -> str:
 
 
 def short_usage(device: BlockDevice, devices: Devices) -> str:
-    """Uses of the device in a few words for a table; a dash if none is known."""
+    """The device's uses in a few words for a table; a dash if none is known."""
     uses = [_mount_text(mount.mountpoint, mount.elsewhere) for mount in device.mounts]
     uses += ["swap"] if device.swap else []
     uses += [_holder_text(devices.get(name), name) for name in device.holders]
@@ -111,7 +111,7 @@ def _short_reason(device: BlockDevice, devices: Devices) -> str:
 
 
 def _order(devices: Devices, *, show_all: bool) -> Iterable[tuple[BlockDevice, int]]:
-    """Disks, each followed by its partitions; hardware before virtual devices."""
+    """Sort the devices: hardware before virtual devices, and partitions after their disk."""
     for device in sorted(devices.values(), key=_is_virtual):
         parted = device.disk in devices
         if parted or not (show_all or _interesting(device)):
@@ -148,7 +148,8 @@ def _cells(device: BlockDevice, depth: int, devices: Devices) -> Sequence[str]:
 
 
 def _queues(device: BlockDevice, devices: Devices) -> tuple[str, str]:
-    """(HCTX>CPUS, IRQ); a multipath head has those of its hidden paths."""
+    """The cells HCTX>CPUS and IRQ. For a multipath device, the number and interrupts of its hidden
+    paths."""
     paths = [devices[n] for n in device.slaves if n in devices and devices[n].hidden]
     vectors = [vector for owner in (device, *paths) for vector in owner.irqs]
     irqs = units.ranges({v.irq for v in vectors if v.hctx is not None or v.shared})
@@ -173,7 +174,8 @@ def _model_text(device: BlockDevice) -> str:
 
 
 def _fit(widths: dict[str, int], width: int) -> dict[str, int]:
-    """Natural widths by title, narrowed in the order of _SHRINK until all fit."""
+    """The columns' widths by title: as wide as the content, narrowed in the order of _SHRINK until
+    all fit."""
     for title, least in _SHRINK:
         excess = sum(widths.values()) + len(_GAP) * (len(widths) - 1) - width
         if excess <= 0:
@@ -214,7 +216,7 @@ def _serves(vector: IrqVector, hctx: Hctx) -> bool:
     return vector.shared or vector.hctx == hctx.index
 
 
-# One disk in detail as text: the health of a SATA or SAS disk, the zones of a zoned one.
+# Details of one disk as text: the health of a SATA or SAS disk, the zones of a zoned one.
 
 
 _COLUMNS = (

@@ -23,8 +23,8 @@ def jobs_json(jobs: Iterable[ShippedJob]) -> list[dict[str, object]]:
 
 
 def jobs_table(jobs: Sequence[ShippedJob], width: int) -> str:
-    """Name, whether it writes, title; titles are wrapped to ``width`` columns, never cut. Jobs of
-    one origin are listed below its name."""
+    """Name, whether it writes, title; titles are wrapped to ``width`` columns, never cut. Jobs are
+    grouped below the name of their origin."""
     names = [printable(job.name) for job in jobs]
     first = max((len(name) for name in names), default=4)
     indent = " " * (first + 10)
@@ -67,7 +67,7 @@ def explain(job: ShippedJob, width: int) -> str:
 
 
 def _command(text: str, width: int) -> list[str]:
-    """A command that can be copied: a line that continues ends with a backslash."""
+    """A command that can be copied: each line except the last ends with a backslash."""
     lines, line = list[str](), "   "
     for part in text.replace(" --", "\n--").split("\n"):
         if len(line) + len(part) + 3 > max(width, NARROWEST) and line.strip():

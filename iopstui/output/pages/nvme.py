@@ -18,7 +18,7 @@ from iopstui.tables import aligned
 _KELVIN = 273
 MOST_QUEUES = 32
 PATH = (DiskRates.r_s, DiskRates.w_s, DiskRates.r_await, DiskRates.w_await, DiskRates.n_in_flight)
-"""Figures of a path, in JSON."""
+"""The figures of each path, in JSON."""
 Devices = Mapping[str, BlockDevice]
 Rates = Mapping[str, DiskRates]
 
@@ -33,7 +33,8 @@ class NamespaceReport:
     rates: Rates
 
     def text(self, devices: Devices, width: int = 80) -> str:
-        """As text; sentences are wrapped at ``width`` columns, tables cut off."""
+        """The report as text; sentences are wrapped at ``width`` columns, table rows are cut
+        off."""
         blocks = (
             _head(self.topology, self.facts),
             [*_path_lines(self.topology.paths, self.rates)],
@@ -44,13 +45,13 @@ class NamespaceReport:
         for block in blocks:
             lines += [""] if block else []
             for line in block:
-                # a table is kept as it is
+                # do not wrap the rows of a table
                 table = not line or "  " in line.strip()
                 lines += [line] if table else textwrap.wrap(line, width, subsequent_indent="  ")
         return "".join(line[: max(width, 1)].rstrip() + "\n" for line in lines)
 
     def json(self) -> dict[str, object]:
-        """As data: unknown is null, latencies are in ms, sizes in bytes."""
+        """The report for JSON: unknown values are null, latencies are in ms, sizes in bytes."""
         rates = {name: as_object(PATH, rates) for name, rates in self.rates.items()}
         return {"namespace": asdict(self.topology), "rates": rates, "drive": asdict(self.facts)}
 

@@ -28,7 +28,7 @@ KINDS = ((IOPS, "IOPS"), (THROUGHPUT, "Throughput"))
 
 
 def megabytes(bytes_s: float | None) -> str:
-    """ "350 MB/s"."""
+    """A rate in bytes per second as "350 MB/s"."""
     return "–" if bytes_s is None else f"{bytes_s / 1e6:,.4g} MB/s"
 
 
@@ -86,7 +86,7 @@ def _limit(limit: InstanceLimit | None) -> str:
 
 
 def explain_volume(volume: VolumeClass, promised: PromisedFigures | None, width: int) -> str:
-    """The formulas with their sources, and the ``promised`` figures if a size was given."""
+    """The formulas with their sources; with a size, also the ``promised`` figures."""
     lines = [*lines_after(f"{volume.id}: {volume.title}", width, "", ""), ""]
     for label, text, source in _rows(volume):
         cited = f" [{source}]" if source else ""
@@ -107,7 +107,7 @@ def explain_volume(volume: VolumeClass, promised: PromisedFigures | None, width:
 
 
 def outdated(volume: VolumeClass) -> str:
-    """A sentence if figures of the class are from pages older than two years; "" otherwise."""
+    """A sentence if figures of the class are from web pages older than two years; "" otherwise."""
     today = datetime.date.today()
     old = sorted(
         {

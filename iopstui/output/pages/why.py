@@ -1,4 +1,4 @@
-"""The page of `iopstui why`: sentences, then what they are based on."""
+"""The output of `iopstui why`: sentences, then the evidence for them."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from iopstui.model.findings.advice import advise
 from iopstui.text import printable
 
 ANSWER = ("disk", "rule", "state", "verdict", "text", "who", "next")
-"""Attributes of each answer, in JSON."""
+"""The parts of each answer, in JSON."""
 MAX_DISKS = 3
-"""How many disks are named although nothing waits for them."""
+"""Limit for the disks that are named although no I/O waits for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The answers, the one that needs attention first; ``waits`` are the waits of a process, if it
-    was asked about."""
+    """The answers, most urgent first; ``waits`` are the waits of the process that the user asked
+    about, if any."""
 
     pairs: Sequence[Pair]
     verdict: str
@@ -41,8 +41,8 @@ class Report:
 
     @property
     def sentences(self) -> list[str]:
-        """The sentences: first on the process, then on all disks at fault, or else on the busiest
-        ones."""
+        """The sentences: first about the process, then about all disks at fault, or else about the
+        busiest disks."""
         sentences = []
         if self.waits is not None:
             sign = SIGNS[WARNING if self.verdict == WAITS else GOOD]
@@ -93,7 +93,8 @@ def _waits_text(report: Report, waits: ProcessWaits) -> str:
     if not rules.isdisjoint(("limit", "near-limit", "iocost")) or any(
         place.startswith(FOR_IOCOST) for place in waits.places
     ):
-        disk = f"I/O on {disk}" if disk else "I/O"  # not for the disk itself
+        # a cgroup's limit makes I/O on the disk wait, not the disk itself
+        disk = f"I/O on {disk}" if disk else "I/O"
     return printable(process_text(waits, disk))
 
 
@@ -111,7 +112,7 @@ def why_lines(report: Report) -> Iterator[str]:
 
 
 def _details(report: Report) -> dict[str, list[str]]:
-    """Evidence, what was excluded, what could not be seen, and the next step."""
+    """Evidence, excluded causes, data that could not be read, and the next step."""
     lines: list[str] = []
     waits = report.waits
     hidden = []

@@ -1,4 +1,4 @@
-"""Inputs of the application: its sessions and disks, its first view, its appearance."""
+"""What the application works with: its sessions and disks, its first view, its appearance."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 class Prepared(Protocol):
-    """An experiment that has been checked."""
+    """An experiment that has passed its checks (``PreparedExperiment``)."""
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Lines with a label: the experiment's length, then what it runs."""
+        """Labelled lines: the experiment's length, then what it runs."""
 
     @property
     def resume_note(self) -> str:
-        """What is measured already; "" if nothing."""
+        """What is already measured; "" if nothing is."""
 
     @property
     def loss_note(self) -> str:
@@ -40,47 +40,47 @@ class Prepared(Protocol):
 
 
 class Running(Protocol):
-    """An experiment under way."""
+    """A running experiment."""
 
     @property
     def active(self) -> bool:
-        """False once it is over and everything is as before."""
+        """Whether it still runs or restores what it changed."""
 
     def feed(self, event: Event) -> None:
         """Pass on an event of the session."""
 
     def stop(self) -> None:
-        """Stop it; its results are kept."""
+        """Stop the experiment; its results are kept."""
 
     def wait(self, seconds: float) -> None:
         """Wait until it has ended."""
 
 
 class Background(Protocol):
-    """Where the experiments of a screen run: on one machine, or on a fleet."""
+    """Runs the experiments of a screen, on one machine or on a fleet."""
 
     @property
     def hosts(self) -> int:
-        """How many hosts the fleet has; 0: there is none."""
+        """The number of hosts in the fleet; 0 on one machine."""
 
     @property
     def seconds(self) -> float | None:
-        """How long a run takes on a fleet; ``None``: not known."""
+        """How long a run on a fleet takes; ``None`` if it is not known."""
 
     def preview(self, plan: Plan) -> Any:
-        """Check a plan; it takes a while. Raises IopstuiError."""
+        """Check a plan, which takes a while. Raises IopstuiError."""
 
     def start(self, ready: Any, sink: Callable[[Event], None], t: float, anew: bool) -> Running:
-        """Start what ``preview`` has returned."""
+        """Start the experiment that ``preview`` has returned."""
 
     def variants(self) -> tuple[str, str]:
-        """Two values that are worth comparing here."""
+        """Two settings that are worth comparing on this machine."""
 
 
 MakeBackground = Callable[[Controller], Background]
 Conditions = Callable[[Controller], "tuple[Target | None, RunRequest]"]
-"""Of a session: the target of its jobs (None: they name their own files), and what was requested
-for it."""
+"""Returns, for a session, the target of its jobs (``None``: they name their own files) and the
+request."""
 Play = Callable[[str], None]
 Recent = Callable[[], "Sequence[RecentRecording]"]
 
@@ -89,10 +89,10 @@ Recent = Callable[[], "Sequence[RecentRecording]"]
 class Backend:
     """Source of sessions, disks, jobs and experiments. ``make_controller`` takes the paths of the
     chosen devices (none: a scratch file in the current directory) and may raise ``IopstuiError``.
-    ``loads`` returns the disks' rates, for the home screen. ``play`` notes which recording to play
-    next; ``None`` if none can be played. ``recent`` returns the newest recordings. ``volume`` is
-    the bought volume (--volume). ``use`` reads who uses the disks. ``on_home``: Esc leaves this
-    application, calling it, for the home screen from which it was opened."""
+    ``loads`` returns the disks' rates, for the home screen. ``play`` stores which recording to play
+    next; it is ``None`` if no recording can be played. ``recent`` returns the newest recordings.
+    ``volume`` is the bought volume (--volume). ``use`` reads who uses the disks. ``on_home``: if
+    this application was opened from a home screen, Esc quits it and calls this."""
 
     make_controller: MakeController
     discover: Discover
@@ -111,8 +111,8 @@ class Backend:
 @dataclass(frozen=True, slots=True)
 class FirstView:
     """The first view of the screen. Without ``targets`` the device picker opens unless ``pick`` is
-    False. ``run_at_once`` (default: if there is a ``job``) starts the job, with the first depth of
-    a ``ramp``. ``begin`` is the input of the feature's screen part that begins."""
+    False. ``run_at_once`` (default: if there is a ``job``) starts the job; with a ``ramp``, at its
+    lowest depth. ``begin`` is the input for the screen part of a feature that begins."""
 
     targets: Sequence[str] = ()
     job: str | None = None
@@ -125,7 +125,7 @@ class FirstView:
 
     @property
     def opens_picker(self) -> bool:
-        """Whether the device picker comes first."""
+        """Whether the device picker opens first."""
         return not self.targets if self.pick is None else self.pick
 
     @property
@@ -136,7 +136,7 @@ class FirstView:
 
 @dataclass(frozen=True, slots=True)
 class Appearance:
-    """``charset`` (default: what the terminal can show), ``theme`` (draw/theme.py), and
+    """``charset`` (default: detected from the terminal), ``theme`` (draw/theme.py), and
     ``refresh_s``, the minimum time between two paints of new figures."""
 
     charset: Charset | None = None

@@ -1,4 +1,4 @@
-"""What leaves the screen: copied text (OSC 52), and its picture."""
+"""Copy text to the terminal's clipboard (OSC 52), and save pictures of the screen."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from iopstui.model.block.target import DEVICE, DIRECTORY, Target, TargetPath
 from iopstui.ui.core.list_table import ListTable
 
 MAX_CHARACTERS = 50_000
-"""Terminals drop longer texts: most take about 75 kB of base64."""
+"""Terminals drop longer texts: most accept about 75 kB of base64."""
 
 
 def text_of(screen: Screen[Any]) -> str:
-    """The text to copy on a screen: a heading and its own ``copied_text``, else the row under the
-    cursor; "" if there is none."""
+    """The text to copy on a screen: a heading and the screen's ``copied_text``; without that, the
+    row under the cursor. "" if there is neither."""
     own: Callable[[], str] | None = getattr(screen, "copied_text", None)
     return "\n".join([*_head(screen), own()]) if own is not None else row_text(screen)
 
 
 def _head(screen: Screen[Any]) -> Sequence[str]:
-    """The ``copied_head`` of the dashboard below (place, time and answer), then the page's
-    ``copied_title`` if it has one."""
+    """The ``copied_head`` of the dashboard below (place, time and answer), then the screen's
+    ``copied_title``."""
     title: str = getattr(screen, "copied_title", "")
     if not isinstance(screen, ModalScreen):
         return [title] if title else []
@@ -91,7 +91,7 @@ def name_of(place: TargetPath) -> str:
 
 
 def _place_facts(place: TargetPath, devices: Mapping[str, BlockDevice]) -> Iterator[str]:
-    """Facts about a path: its type, or its size and model, then the devices below it."""
+    """Facts about a path: its type, or its size and model, then the devices beneath it."""
     device = devices.get(place.device or "")
     if place.kind != DEVICE:
         yield f"{place.fstype or ''} {place.share}".strip()
@@ -104,7 +104,7 @@ def _place_facts(place: TargetPath, devices: Mapping[str, BlockDevice]) -> Itera
 
 
 def copied_message(text: str) -> str:
-    """What was copied, and what it takes."""
+    """The message after copying: how much, and what the terminal must allow."""
     count = f.counted(len(text), "character")
     return f"{count} copied, if this terminal allows it (OSC 52; tmux: set -g set-clipboard on)"
 
@@ -114,13 +114,13 @@ _FONTS = re.compile(r"\s*@font-face \{[^}]*\}")
 
 
 def render_pictures(app: App[Any]) -> dict[str, str]:
-    """Pictures of the screen, by file suffix. The SVG loads nothing."""
+    """Pictures of the screen by file suffix. The SVG refers to no other files."""
     width, height = app.size
     console = Console(
         width=width, height=height, file=io.StringIO(), force_terminal=True,
         color_system="truecolor", record=True, legacy_windows=False, safe_box=False,
     )  # fmt: skip
-    # as textual's own App.export_screenshot
+    # the same as in Textual's App.export_screenshot
     console.print(
         app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
     )
@@ -136,8 +136,8 @@ def render_pictures(app: App[Any]) -> dict[str, str]:
 
 
 def save_pictures(directory: Path, name: str, files: Mapping[str, str]) -> list[Path]:
-    """Write ``files`` as ``name`` with their suffixes, or as ``name``-2 ... if one exists. Writes
-    all or none, and never follows a link. Raises OSError."""
+    """Write ``files`` as ``name`` plus suffix, or as ``name``-2 ... if one exists. Writes all files
+    or none, and never follows a link. Raises OSError."""
     for number in range(1, MAX_PICTURES + 1):
         stem = name if number == 1 else f"{name}-{number}"
         paths = [directory / f"{stem}{suffix}" for suffix in files]

@@ -1,4 +1,5 @@
-"""A key: Textual's name, its label, and its action; what a part says to the application."""
+"""Keys, with Textual's names and their labels; the protocol of a session; messages to the
+application."""
 
 from __future__ import annotations
 
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """``names`` are Textual's, joined by commas; ``label`` is how the key is written.
+    """A key of an action. ``names`` are Textual's names of the key, joined by commas; ``label`` is
+    how the key is written.
 
-    Without ``names`` and ``label`` it is only in the palette. If an action has several keys, each
-    has an ``argument`` for the action, and a ``title`` for the command palette. ``on_dashboard``:
-    the dashboard binds it itself, because a Textual screen would use the key to move the focus."""
+    Without ``names`` and ``label``, the action is only in the palette. If an action has several
+    keys, each has an ``argument`` for the action, and a ``title`` for the command palette.
+    ``on_dashboard``: the dashboard itself binds the key, because a Textual screen would otherwise
+    use it to move the focus."""
 
     names: str
     label: str
@@ -35,7 +38,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class KeyHint:
-    """A key of the footer and the description of its action."""
+    """A key in the footer, and what it does."""
 
     key: str
     description: str
@@ -51,7 +54,7 @@ HELP = "app." + press("help")
 
 
 class Controller(Protocol):
-    """A session, as the screen drives it. Failures arrive as events, never as exceptions."""
+    """A session, as the screen uses it. Failures arrive as events, never as exceptions."""
 
     @property
     def target(self) -> Target:
@@ -78,36 +81,36 @@ class Controller(Protocol):
 
     @property
     def job(self) -> str | None:
-        """The job that runs or ran last."""
+        """The job that is running or ran last."""
 
     @property
     def overrides(self) -> dict[str, str]:
-        """fio options changed in it."""
+        """The fio options that were changed in that job."""
 
     def start(self, sink: Callable[[Event], None]) -> None:
         """Start the session's thread, which calls ``sink`` for every event."""
 
     def run_job(self, job: str, overrides: Mapping[str, str], *, mark: str = "") -> None:
-        """Run a shipped job or a job file in place of a running one; ``mark`` is put on every chart
-        when it begins."""
+        """Run a shipped job or a job file, in place of a running one. The text ``mark`` is put on
+        every chart when the run begins."""
 
     def stop_job(self) -> None:
-        """Stops the running job."""
+        """Stop the running job."""
 
     def mark(self, text: str) -> None:
-        """Puts a mark on every chart."""
+        """Put a mark on every chart."""
 
     def set_tunable(self, name: str, value: str) -> None:
-        """Changes a setting of the target's disks (model/block/tunable.py)."""
+        """Change a setting of the target's disks (model/block/tunable.py)."""
 
     def knobs(self) -> Sequence[TunableState]:
         """Every tunable with its current value; empty if there is none."""
 
     def topology(self) -> Topology:
-        """The machine's CPUs and which belong together."""
+        """The machine's CPUs, and which of them belong together."""
 
     def close(self) -> None:
-        """Stops fio, removes scratch files, joins the thread. May be called twice."""
+        """Stop fio, remove scratch files, join the thread. May be called twice."""
 
 
 MakeController = Callable[[Sequence[str]], Controller]
@@ -118,7 +121,7 @@ class Watch(Protocol):
     """Reports devices that are added or removed (linux/devices/udev.py, HotplugMonitor)."""
 
     def start(self) -> bool:
-        """Start; False if that is not possible."""
+        """Start reporting. Returns False if that is impossible."""
 
     def stop(self) -> None:
         """Stop reporting."""
@@ -128,11 +131,11 @@ MakeWatch = Callable[[Callable[[str, str], None]], Watch]
 
 
 class EventsWaiting(Message):
-    """The session's thread has put events into the queue. Sent once until it is emptied."""
+    """The session's thread has queued events. Sent once; again only after the queue was emptied."""
 
 
 class KeyClicked(Message):
-    """A key in the footer was clicked; ``label`` is how it is written there."""
+    """A key in the footer was clicked; ``label`` is how the footer writes it."""
 
     def __init__(self, label: str) -> None:
         super().__init__()
@@ -140,7 +143,7 @@ class KeyClicked(Message):
 
 
 class StripClicked(Message):
-    """The rows above the message were clicked, in this column of ``width``."""
+    """The rows above the message were clicked, at ``column`` of ``width``."""
 
     def __init__(self, column: int, width: int) -> None:
         super().__init__()
@@ -148,7 +151,7 @@ class StripClicked(Message):
 
 
 class ViewChanged(Message):
-    """The mouse has changed the view: other keys may matter now."""
+    """The mouse has changed the view, so the footer may need other keys."""
 
 
 FINDINGS = Key("f", "f")

@@ -20,9 +20,9 @@ from iopstui.ui.draw.style import Charset
 
 
 class ListTable(DataTable[Text]):
-    """A table of items, which can be sorted: its owner calls ``show`` again after ``Sorted``.
-    ``order`` is the title of a column ("": the items as given). ``key`` names an item's row, so
-    that the cursor stays on it."""
+    """A table of items that the user can sort; its owner then gets ``Sorted`` and calls ``show``
+    again. ``order`` is the title of a column ("": the order of the items). ``key`` returns an
+    item's name, by which the cursor stays on its row."""
 
     class Sorted(Message):
         """The order was changed."""
@@ -39,13 +39,13 @@ class ListTable(DataTable[Text]):
         self.widths: Mapping[str, int | None] = {}
         """Widths of the shown columns, by title; ``None``: as wide as the column's texts."""
         self.items: list[Any] = []
-        """Those shown."""
+        """The items of the visible rows."""
 
     def in_order(self, items: Sequence[Any]) -> Sequence[Any]:
         return in_order(items, self._by_title.values(), self.order, self.reverse)
 
     def show(self, items: Iterable[Any], widths: Mapping[str, int | None] | None = None) -> None:
-        """Show these items, and columns of these ``widths`` (``None``: as before; at first all
+        """Show these items in columns of these ``widths`` (``None``: as before; at first all
         columns). If the rows are the same, only changed cells are drawn."""
         cursor, selected, before = self.cursor_row, self.selected, (self.items, self._texts)
         same_columns = self._fit(widths or self.widths or dict.fromkeys(self._by_title))
@@ -67,8 +67,8 @@ class ListTable(DataTable[Text]):
             self.move_cursor(row=keys.index(key) if key in keys else min(cursor, len(keys) - 1))
 
     def fitting(self, items: Sequence[Any]) -> Mapping[str, int | None]:
-        """Widths for ``show``: columns from the left, as many as fit with their whole texts,
-        without empty ones."""
+        """Widths for ``show``: columns from the left, as many as fit with their complete texts.
+        Empty columns are left out."""
         room = self.size.width - self.styles.scrollbar_size_vertical
         widths: dict[str, int | None] = {}
         for title, column in self._by_title.items():
@@ -82,7 +82,7 @@ class ListTable(DataTable[Text]):
         return widths
 
     def _is_wider(self, title: str, text: Text) -> bool:
-        """Whether a cell is wider than its column, which then grows. It never shrinks, so that
+        """Whether a cell is wider than its column. The column then grows; it never shrinks, so that
         nothing jumps while figures change."""
         return text.cell_len > self.columns[ColumnKey(title)].content_width
 
@@ -124,8 +124,8 @@ class ListTable(DataTable[Text]):
 
     def _render_cell(self, row_index: int, column_index: int, base_style: Style, width: int,
                      cursor: bool = False, hover: bool = False) -> list[list[Segment]]:  # fmt: skip
-        """The line of a cell. When one cell changes, Textual draws all of them again, each through
-        rich's layout, which a line of one style does not need."""
+        """The line of a cell. When one cell changes, Textual draws all cells again, each through
+        rich's layout, which is not needed for a line in one style."""
         text = self._get_row_renderables(row_index).cells[column_index]
         assert isinstance(text, Text)
         looks, above = self._get_styles_to_render_cell(
@@ -151,7 +151,8 @@ class ListTable(DataTable[Text]):
         self.post_message(self.Sorted())
 
     def sort_next(self, by: int) -> None:
-        """Sort by the next or the previous column; after the last one in the initial order."""
+        """Sort by the next or the previous column; after the last one, restore the initial
+        order."""
         shown = sortable(self._by_title[title] for title in self.widths)
         titles = shown if self._first_order else ("", *shown)
         at = titles.index(self.order) if self.order in titles else 0
@@ -159,13 +160,13 @@ class ListTable(DataTable[Text]):
 
     @property
     def order_text(self) -> str:
-        """The order for people."""
+        """The order in words."""
         falls = self._by_title[self.order].sorts == DOWN
         usual, other = ("largest", "smallest") if falls else ("A", "Z")
         return f"{self.order}, {other if self.reverse else usual} first"
 
     def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
-        """Sort by this column; the second time in reverse."""
+        """Sort by the clicked column; the second time in reverse."""
         event.stop()
         title = event.column_key.value or ""
         if self._by_title[title].sorts:

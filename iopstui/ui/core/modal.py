@@ -1,6 +1,6 @@
 """Dialogs: a box over the dashboard, which stays visible and live underneath.
 
-A dialog takes every key. Keys that it does not know do nothing: they never reach the screen below.
+A dialog gets every key. Keys that it does not know do nothing, and never reach the screen below.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from iopstui.ui.draw.style import DIM, KEY, Charset
 
 Result = TypeVar("Result")
 Hint = tuple[str, str, str]
-"""A key, what it does, and the action of a click on it ("": none)."""
+"""A key, what it does, and the action of a click on it ("": no action)."""
 
 CLOSE_HINT: Hint = ("Esc", "Close", "screen.leave")
 HEADER_ROWS = 3
@@ -35,14 +35,14 @@ ROOMY_HEIGHT, NARROW_WIDTH = 30, 90
 NARROW_BOX, TITLE_COLUMNS = 40, 6
 """Columns of a narrow dialog, and those of its upper border that the title can't have."""
 FRAME_ROWS = 3
-"""Rows of a box in addition to its body: the border and the keys."""
+"""Rows of a dialog's box besides its body: the border and the keys."""
 LIST_KEYS: tuple[BindingType, ...] = (
     Binding("q", "leave", "Close", show=False),
     Binding("question_mark", HELP, "Help", show=False),
     Binding("S", "app." + press("picture"), "Picture", show=False),
     Binding("y", "app." + press("copy"), "Copy", show=False),
 )
-"""For dialogs without text input."""
+"""Bindings of dialogs without text input."""
 SCROLL_KEYS: tuple[BindingType, ...] = (
     Binding("down", "scroll(1)", show=False),
     Binding("up", "scroll(-1)", show=False),
@@ -50,13 +50,14 @@ SCROLL_KEYS: tuple[BindingType, ...] = (
     Binding("home", "scroll(-1000000)", show=False),
     Binding("end", "scroll(1000000)", show=False),
 )
-"""For dialogs with more rows than fit. Page down is bound separately, because Space may do it,
-too."""
+"""Bindings of dialogs with more rows than fit. Page down is bound separately, because some dialogs
+also bind Space to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageTabs:
-    """The pages of one key: their titles, the open one, and how to open one."""
+    """The pages that one key opens: their titles, the index of the open one, and a function that
+    opens one."""
 
     name: str
     titles: Sequence[str]
@@ -64,7 +65,7 @@ class PageTabs:
     open: Callable[[int], None]
 
     def text(self, heading: str) -> str:
-        """All titles, the open one in brackets or as ``heading``, if that says more."""
+        """All titles. The open one is in brackets, and ``heading`` follows if it differs."""
         titles = [
             f"[{title}]" if index == self.index else title
             for index, title in enumerate(self.titles)
@@ -80,7 +81,7 @@ class KeyLine(Static):
         super().__init__(classes="modal-keys")
         self._charset = charset
         self.first_hints: tuple[Hint, ...] = ()
-        """Shown before all others."""
+        """The hints that are shown before all others."""
         self.show(hints)
 
     def show(self, hints: Iterable[Hint], note: str = "") -> None:
@@ -101,7 +102,7 @@ class KeyLine(Static):
 class Modal(ModalScreen[Result]):
     """A centred box with a title on its border; Esc closes it.
 
-    ``size_class`` is one of the style sheet: "narrow", "small", "wide", "tall" or "broad"."""
+    ``size_class`` is a class in the style sheet: "narrow", "small", "wide", "tall" or "broad"."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Close", show=False),
@@ -128,9 +129,9 @@ class Modal(ModalScreen[Result]):
         self._hints = tuple(hints)
         self.tabs: PageTabs | None = None
         self.is_leaving = False
-        """It is closing: still attached, but its widgets may be gone."""
+        """Whether the dialog is closing: it is still attached, but its widgets may be gone."""
         if opened_by is not None:
-            # the key that has opened it closes it, and no other letter does
+            # the key that opened the dialog also closes it
             self._bindings.bind(opened_by.names, "leave", "Close", show=False)
 
     def compose(self) -> ComposeResult:
@@ -143,20 +144,20 @@ class Modal(ModalScreen[Result]):
         raise NotImplementedError
 
     def with_tabs(self, tabs: PageTabs) -> Modal[Result]:
-        """Make the dialog one of several pages. Call before it is pushed."""
+        """Make the dialog one page of several. Call this before it is pushed."""
         self.tabs = tabs
         self.keys.first_hints = (("Tab", "Next page", "screen.tab(1)"),)
         self.show_hints()
         return self
 
     def show_hints(self, note: str = "", clears: bool = False) -> None:
-        """Show the dialog's keys after ``note``. ``clears``: Esc clears what was typed first."""
+        """Show the dialog's keys after ``note``. ``clears``: Esc first clears the typed text."""
         clear = (CLOSE_HINT[0], "Clear", "")
         hints = (clear if clears and hint[0] == clear[0] else hint for hint in self._hints)
         self.keys.show(tuple(hints), note)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Without other pages Tab moves the focus."""
+        """Let Tab move the focus if there are no other pages."""
         return self.tabs is not None if action == "tab" else True
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
@@ -192,7 +193,7 @@ class Modal(ModalScreen[Result]):
         self.box.border_subtitle = Text(self.clean(note))
 
     def clean(self, text: str) -> str:
-        """Text that this terminal can show."""
+        """``text`` with only characters that this terminal can show."""
         return self.charset.text(printable(text))
 
     def _on_mount(self, event: events.Mount) -> None:

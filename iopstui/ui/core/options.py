@@ -1,4 +1,4 @@
-"""The fio options with keys of their own, and their next values."""
+"""The fio options that have keys of their own, and how the keys change them."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ BY_OPTION = {knob.option: knob for knob in (IODEPTH, NUMJOBS, BLOCK_SIZE)}
 
 
 def title_value(knob: OptionKey, title: str) -> str | None:
-    """The option's value in a run's title; ``None`` if it is not there."""
+    """The option's value in a run's title; ``None`` if the title does not have it."""
     match = re.search(knob.pattern, title)
     return match[1].lower() if match else None
 
 
 def mark_text(option: str, change: str, title: str = "", options: Mapping[str, str] = NONE) -> str:
     """Text of a mark for a changed option: changed by a key ("block size 8k"), typed ("bs=8k"), or
-    reset ("bs as the job has it"). ``title`` and ``options`` are of the run before, which may give
-    the old value."""
+    reset ("bs as the job has it"). ``title`` and ``options`` are those of the previous run, and may
+    contain the old value."""
     knob = BY_OPTION.get(option)
     before = options.get(option) or (title_value(knob, title) if knob is not None else None)
     for begin in (f"{option}=", f"{knob.name} " if knob is not None else "="):

@@ -10,8 +10,8 @@ WIDE_COLUMNS = 118
 
 
 class Pace:
-    """Decides when new figures are painted: at most every ``refresh_s`` seconds, and only once the
-    terminal has shown the paint before. ``dropped`` counts frames that were never painted because
+    """Decides when new figures are painted: at most every ``refresh_s`` seconds, and only after the
+    terminal has shown the previous paint. ``dropped`` counts frames that were never painted because
     of a slow terminal (the charts still have them)."""
 
     def __init__(self, refresh_s: float = 0.0) -> None:
@@ -25,12 +25,12 @@ class Pace:
         self._frames += 1
 
     def note_late_frame(self) -> None:
-        """Note that a frame could not be painted because the terminal is behind. ``paint_pending``
-        is True until the next paint."""
+        """Note that a frame was not painted, because the terminal is behind. Sets ``paint_pending``
+        until the next paint."""
         self.paint_pending = True
 
     def wait(self, now: float) -> float:
-        """Seconds until the next paint is due; 0: now."""
+        """Seconds until the next paint is due; 0 means now."""
         if self._last is None:
             return 0.0
         return max(0.0, self._last + self.refresh_s - now)
@@ -40,12 +40,13 @@ class Pace:
         if self.paint_pending:
             self.dropped += max(0, self._frames - 1)
         self._frames, self.paint_pending = 0, False
-        # 5 % early is accepted, else a refresh as long as the interval would skip frames
+        # up to 5 % early counts as due; otherwise a refresh as long as the interval would skip
+        # frames
         self._last = now - 0.05 * self.refresh_s
 
 
 OLD_DATA_S = 1.0
-"""Age from which the age of figures is shown."""
+"""If figures are older than this, their age is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Overhead:
     dropped: int = 0
 
     def text(self, width: int) -> str:
-        """Return the cost for a line of this width."""
+        """The cost as text, for a line of this width."""
         if self.cpu is None:
             return ""
         parts = [f"iopstui {self.cpu:4.1f} % CPU"]

@@ -1,4 +1,4 @@
-"""What this user chose for the screen, and which edition of the keys was seen."""
+"""What this user chose for the screen, and which edition of the keys the user has seen."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from iopstui.safety.journal import state_directory
 
 FILE = "screen-used"
-"""A file in the state directory: the edition of the keys that its user has seen."""
+"""A file in the state directory: the edition of the keys that the user has seen."""
 EDITION = "2"
-"""It changes each time that keys move: then ``MOVED`` is shown once."""
+"""Changed each time that keys move; ``MOVED`` is then shown once."""
 MOVED = (
     "Keys that moved since your last version (shown once)",
     (
@@ -53,7 +53,7 @@ BROWSER_DRIVER = "iopstui.ui.core.terminal.browser_driver:BrowserDriver"
 
 
 class Preferences:
-    """``remember`` writes a key of the configuration file; it raises OSError."""
+    """``remember`` writes a key of the configuration file, and may raise OSError."""
 
     def __init__(self) -> None:
         self.mouse = True
@@ -73,21 +73,22 @@ PREFERENCES = Preferences()
 """The preferences of this process, which has one terminal and one configuration."""
 
 
-# A dashboard's layout in the configuration.
+# A dashboard's layout in the configuration file.
 
 
 PANELS = ("iops", "latency", "numbers", "cpus", "runs", "completions")
-"""In the order of the keys 1 to 6."""
+"""The panels, in the order of the keys 1 to 6."""
 DOT_SECONDS = (1, 2, 5, 10, 30, 60, 300, 900)
-"""Seconds that a column of a chart can show."""
+"""The seconds that a column of a chart can show."""
 ZOOMED, HEAT_MAP, PERCENTILES = "zoomed", "heat-map", "percentiles"
 
 
 @dataclass(frozen=True, slots=True)
 class SavedLayout:
-    """``panel`` is the open one on a small screen ("": the default). ``own`` are words of one
-    dashboard only, such as "zoomed" (the panel also fills a large screen). ``seconds``: per column
-    of a chart. As text: settings that differ from the default, e.g. "latency zoomed heat-map
+    """A dashboard's layout, as it is saved. ``panel`` is the panel that a small screen shows ("":
+    the default). ``own`` are settings that only one kind of dashboard has, such as "zoomed" (the
+    panel fills a large screen, too). ``seconds`` is the time that a column of a chart covers. The
+    text of a layout lists the settings that differ from the default, e.g. "latency zoomed heat-map
     10s"."""
 
     panel: str = ""
@@ -110,8 +111,8 @@ class SavedLayout:
 def parse_layout(
     text: str, panels: Sequence[str] = PANELS, own: Sequence[str] = (ZOOMED,)
 ) -> SavedLayout:
-    """Parse the layout of a dashboard with these ``panels`` and ``own`` words; settings may be in
-    any order. Raises ValueError for another word."""
+    """Parse the text of a layout for a dashboard with these ``panels`` and ``own`` settings, which
+    may be in any order. Raises ValueError for an unknown word."""
     settings = text.split()
     lengths = {f"{seconds}s": seconds for seconds in DOT_SECONDS}
     allowed = (*panels, *own, HEAT_MAP, PERCENTILES, *lengths)

@@ -45,7 +45,8 @@ from iopstui.ui.state.live import LiveState
 BAR, SHORT_BAR = 20, 10
 MAX_ROUNDED_S = 2
 WHERE_WHOLE, LEAST_BEGINNING = " ctrl+p: Messages", 40
-"""Where a message is that does not fit, and how much of it is shown at least."""
+"""The hint on where to read a message that does not fit, and how much of the message is shown at
+least."""
 LEVEL_STYLES = {
     "error": ERROR, "warning": WARNING, "mark": MARK, "info": None, PASS: FINDING, FAIL: ERROR,
 }  # fmt: skip
@@ -61,7 +62,7 @@ def device_line(
     trail: str = "",
 ) -> Row:
     """The device and as many of its facts as fit. ``cpus`` are the online CPUs; ``volume``
-    describes the bought volume and its credits; ``trail`` says what Esc leads to."""
+    describes the bought volume and its credits; ``trail`` shows where Esc leads."""
     line = Line(width, charset).add(" ").add(trail, DIM)
     if volume:
         line.add(printable(volume), MARK).add("  ")
@@ -85,7 +86,7 @@ def device_line(
 def _targets_text(
     line: Line, target: Target, devices: Mapping[str, BlockDevice], cpus: Sequence[int]
 ) -> Row:
-    """Several targets: their names, then the facts that their devices share or differ in."""
+    """Several targets: their names, then facts about their devices."""
     kind_text = {kinds.DIRECTORY: "scratch files in ", kinds.FILE: "files "}.get(target.kind, "")
     line.add(f"{len(target.places)} {kind_text}" if target.kind == kinds.FILE else kind_text)
     places = target.places
@@ -94,7 +95,7 @@ def _targets_text(
         on = f" on {printable(place.device)}" if place.device and place.device != name else ""
         texts = (", " if index else "", printable(name), on)
         more = f" and {len(places) - index} more"
-        # all but the last leave space for the number of the remaining ones
+        # after each name except the last, there must be room for " and N more"
         space = line.free - (len(more) if index + 1 < len(places) else 0)
         if index and sum(map(cell_len, texts)) > space:
             line.add(more)
@@ -108,7 +109,7 @@ def _targets_text(
 
 
 def _common_facts(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> list[str]:
-    """The facts of several devices; where they differ, all values."""
+    """The facts of several devices. If they differ, all values are listed."""
 
     def each(values: Iterable[object]) -> str:
         return "/".join(dict.fromkeys(printable(str(v)) for v in values))
@@ -164,7 +165,7 @@ def _queues(device: BlockDevice) -> list[str]:
 
 
 def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
-    """Line of the running job and its progress."""
+    """A line with the running job and its progress."""
     line = Line(width, charset).add(" ")
     step = state.step
     if step is None:
@@ -189,14 +190,14 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     before: Piece = (" ", None)
     forms = [[before, *_progress_pieces(state, charset, bar)] for bar in (BAR, SHORT_BAR, 0)]
     clock = _wall_clock(state)
-    # the clock matters more than a long bar
+    # prefer the time of day to a long bar
     choices = [*([*form, *clock] for form in forms), *forms]
     fits = (form for form in choices if sum(len(text) for text, _ in form) <= line.free)
     return line.add_right(*next(fits, forms[-1])).build()
 
 
 def _idle_line(line: Line, state: LiveState, job: str) -> Row:
-    """Line of the job that runs next, and the probe."""
+    """A line with the job that runs next, and with the probe."""
     if state.experiment is not None and state.experiment.active:
         return line.add(state.experiment.progress(), BOLD).build()
     if state.next_run.requested and job:
@@ -204,7 +205,7 @@ def _idle_line(line: Line, state: LiveState, job: str) -> Row:
         line.add("  r ", KEY).add("stops it")
     else:
         line.add("no job running", DIM)
-        # one host of many, or hosts that are watched: nothing can be run
+        # without a job: on a page of one host of a fleet, or while hosts are only watched
         if job:
             line.add("  r ", KEY).add(f"runs {printable(job)}")
     clock: list[Piece] = [(f.clock(state.t) + " ", DIM), *_wall_clock(state)]
@@ -215,7 +216,7 @@ def _idle_line(line: Line, state: LiveState, job: str) -> Row:
 
 
 def run_text(state: LiveState) -> str:
-    """What was measured and for how long, for a reader who does not see the screen."""
+    """What was measured and for how long, for readers who do not see the screen."""
     step = state.step
     if step is None:
         return f"no job, watched for {f.duration(state.t)}"
@@ -231,7 +232,7 @@ def run_text(state: LiveState) -> str:
 
 
 def probe_text(state: LiveState) -> str:
-    """The probe's state and cost, while it counts."""
+    """The probe's state and cost, while it is counting."""
     probe = state.frame.probe if state.frame is not None else None
     if probe is None:
         return ""
@@ -249,7 +250,7 @@ def _failed(state: LiveState) -> bool:
 
 
 def _progress_pieces(state: LiveState, charset: Charset, bar: int) -> list[Piece]:
-    """Progress of the run with a bar of ``bar`` cells; a short bar has no percentage."""
+    """The run's progress with a bar of ``bar`` cells. A short bar has no percentage."""
     if state.creating_file:
         return [("creating its file ", DIM)]
     fio = state.fio.fio if state.fio else None
@@ -265,7 +266,8 @@ def _progress_pieces(state: LiveState, charset: Charset, bar: int) -> list[Piece
     times = f"{f.clock(elapsed)} / {f.clock(total)} "
     if not bar:
         return [(times, None)]
-    # computed from the times beside it: fio's own progress is relative to the planned time
+    # not fio's own progress, which is relative to the planned time: the bar must fit the times
+    # shown
     progress = elapsed / total if total else 1.0
     full = round(progress * bar)
     percent = f" {100 * progress:3.0f} % " if bar >= BAR else ""
@@ -276,8 +278,8 @@ def _progress_pieces(state: LiveState, charset: Charset, bar: int) -> list[Piece
 
 
 def _elapsed_s(state: LiveState, reported_s: int) -> int:
-    """Seconds since the run's start. fio rounds its own figure up, so a second is skipped now and
-    then; that figure (``reported_s``) is used if the start is not known."""
+    """Seconds since the run's start. ``reported_s`` is fio's own figure, which is rounded up and
+    sometimes skips a second; it is used if the start is not known."""
     if state.step is None or state.fio is None:
         return reported_s
     measured_s = int(state.fio.t - state.step.t + 0.5)
@@ -321,7 +323,7 @@ def summary_line(state: LiveState, target: Target, width: int, charset: Charset)
 
 def _disk_text(disk: DiskRates, several: bool) -> str:
     text = f"{f.number(disk.ios_s):>5} IO/s aqu {f.number(disk.aqu_sz):>4}"
-    # each device has its own util; their sum has none
+    # util belongs to a single device: a sum has none
     return text if several else f"{text} util {f.percent(disk.util):>3} %"
 
 
@@ -330,7 +332,7 @@ def _size_text(count: int | None) -> str:
 
 
 def tabs_line(titles: Sequence[str], active: int, width: int, charset: Charset) -> Row:
-    """The tabs; the open one is in brackets, not only in another colour."""
+    """The tabs. The open one is in brackets, so that it is not marked by colour alone."""
     line = Line(width, charset).add(charset.rule, DIM)
     for index, title in enumerate(titles):
         label = f" {index + 1} {capital(title)} "
@@ -344,8 +346,8 @@ def tabs_line(titles: Sequence[str], active: int, width: int, charset: Charset) 
 def message_line(
     state: LiveState, frozen: Frame | None, cost: Overhead | None, width: int, charset: Charset
 ) -> Row:
-    """The newest message, and iopstui's own cost if both fit. ``frozen`` is the frame at which the
-    screen is frozen."""
+    """The newest message, and iopstui's own cost if both fit. ``frozen`` is the frame that a frozen
+    screen shows."""
     return message_rows(state, frozen, cost, width, 0, charset)[0]
 
 
@@ -358,8 +360,8 @@ def message_rows(
     charset: Charset,
     has_controls: bool = True,
 ) -> list[Row]:
-    """Return rows like ``message_line``; a message longer than its row continues in up to ``more``
-    rows below. ``has_controls``: whether keys here run anything."""
+    """Rows like ``message_line``. A longer message continues in up to ``more`` rows below.
+    ``has_controls``: whether keys here run anything."""
     cost_text = cost.text(width) if cost is not None else ""
     text, style = _message_piece(state)
     continues = "; measuring continues" * has_controls
@@ -385,14 +387,14 @@ def message_rows(
 
 
 def long_message(state: LiveState, width: int, charset: Charset) -> list[Row]:
-    """The newest message in rows for a box; none if it fits in the message's row."""
+    """The newest message in rows for a box; no rows if it fits in the message's row."""
     text, style = _message_piece(state)
     rows = wrap(width, charset, text, style) if text else []
     return rows if len(rows) > 1 else []
 
 
 def _whole_or_where(text: str, style: Style | None, room: int) -> list[Piece]:
-    """A message, or its beginning and where all of it is."""
+    """A message, or its beginning and a hint on where to read all of it."""
     if cell_len(text) <= room or room < LEAST_BEGINNING + cell_len(WHERE_WHOLE):
         return [(text, style)]
     words = text.split(" ")
@@ -404,8 +406,8 @@ def _whole_or_where(text: str, style: Style | None, room: int) -> list[Piece]:
 def _head(
     state: LiveState, frozen: Frame | None, continues: str, size: int, width: int, charset: Charset
 ) -> Line:
-    """The prefix for a message of this size: since when the screen is frozen, in the longest form
-    that fits."""
+    """The prefix for a message of this size. It says since when the screen is frozen, in the
+    longest form that fits."""
     if frozen is None:
         return Line(width, charset).add(" ")
     ago = f"{f.clock(max(0.0, state.t - frozen.t))} ago"
@@ -442,13 +444,13 @@ def _message_piece(state: LiveState) -> Piece:
 def footer_line(
     hints: Sequence[KeyHint], width: int, charset: Charset, quit_label: str = "Quit"
 ) -> Row:
-    """The keys that matter now, as many as fit; ? and q are always shown."""
+    """The keys that are useful now, as many as fit; ? and q are always shown."""
     return _footer(tuple(hints), width, charset, quit_label)
 
 
 @lru_cache(maxsize=4)
 def _footer(hints: tuple[KeyHint, ...], width: int, charset: Charset, quit_label: str) -> Row:
-    """Each second the same, nearly always."""
+    """Cached, because the footer is nearly always the same as a second ago."""
     ends = [KeyHint("?", "Help"), KeyHint("q", quit_label)]
     reserved = sum(len(h.key) + len(h.description) + 3 for h in ends)
     line = Line(width - reserved, charset).add(" ")
@@ -461,8 +463,8 @@ def _footer(hints: tuple[KeyHint, ...], width: int, charset: Charset, quit_label
     return footer.build()
 
 
-# The answer for the dashboard: the last one that was given, or the one that a recording's figures
-# give.
+# The answer on the dashboard: the last one that the session gave, or one made from a recording's
+# figures.
 
 
 def answer_of(
@@ -482,13 +484,13 @@ def answer_of(
     past = [entry.frame for entry in state.recent_seconds if entry.t <= state.frame.t]
     frames = _seconds_of(past[-WINDOW:], state.frame.step)
     if len(frames) > 1 and max(frame.seconds or 0.0 for frame in frames) < MIN_INTERVAL_S:
-        return None  # parts of seconds are too short to judge
+        return None  # frames of less than a whole interval are too short to judge
     run, of_run = state.finished, []
     if run is not None:
         ended = not state.running and state.frame.step == run.step
         of_run = _seconds_of(past, run.step) if ended or len(frames) < ENOUGH_SECONDS else []
     seconds = of_run[-WINDOW:] or frames
-    # older recordings do not say when a finding ended: only what was found in these seconds counts
+    # older recordings do not say when a finding ended: use only findings reported in these seconds
     findings = [
         entry.finding for entry in state.current_findings()
         if not entry.ceased and seconds and entry.t >= seconds[0].t
@@ -509,8 +511,8 @@ def _is_bad(answer: Answer | None) -> bool:
 
 
 def _changed(state: LiveState) -> Answer | None:
-    """The effect of an option that was changed a few seconds ago, unless there is more important
-    news."""
+    """The effect of an option that was changed a few seconds ago; ``None`` if something more
+    important must be shown."""
     step, answer = state.step, state.answer
     if step is None or not state.running or state.t > step.t + 2 * NEWS_S:
         return None

@@ -1,4 +1,4 @@
-"""Findings: the rows above the footer, and a screen with all of them."""
+"""Findings: the rows above the footer, and a page with all of them."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ OUTCOME_STYLES = {PASS: FINDING, FAIL: ERROR, UNKNOWN: WARNING, UNJUDGED: WARNIN
 def rows(
     state: LiveState, width: int, height: int, charset: Charset, answer: Answer | None = None
 ) -> list[Row]:
-    """Exactly ``height`` rows with or without a finding, so nothing moves. After a run with
-    expectations they show its outcome. Advice takes precedence over evidence. ``answer`` is the one
-    at the top of the screen."""
+    """Exactly ``height`` rows, with or without a finding, so that nothing moves. After a run with
+    expectations they show its outcomes. Advice takes precedence over evidence. ``answer`` is the
+    one at the top of the screen."""
     if _has_outcomes(state):
         return pad(_outcome_rows(state, width, height, charset), height, width)
     entries = _entries(state, answer, width)
@@ -79,7 +79,7 @@ def rows(
 def box_rows(
     state: LiveState, width: int, height: int, charset: Charset, answer: Answer | None = None
 ) -> list[Row]:
-    """Return the finding in a box: headline, evidence, what to do next."""
+    """The finding in a box: headline, evidence, what to do next."""
     inner = width - frame.BORDER_COLUMNS
     if _has_outcomes(state):
         body = pad(_outcome_rows(state, inner, height - 2, charset), height - 2, inner)
@@ -110,14 +110,14 @@ def box_rows(
 
 
 def message_box(rows: Sequence[Row], width: int, height: int, charset: Charset) -> list[Row]:
-    """A message that is longer than its row, in the place of the finding."""
+    """The box of a message that is longer than its row, in place of the finding."""
     body = pad(rows, height - 2, width - frame.BORDER_COLUMNS)
     return _in_box("Message", (), (), body, width, charset)
 
 
 def _entries(state: LiveState, answer: Answer | None, width: int) -> list[FindingEntry]:
-    """The current findings. One that the answer quotes comes after the others that hold, or not at
-    all if it says no more than the answer."""
+    """The current findings. A finding that the answer quotes comes after the others that hold. It
+    is left out if it adds nothing to the answer."""
 
     def says_more(entry: FindingEntry) -> bool:
         advice = _advice_pieces(_current_finding(entry))
@@ -149,8 +149,8 @@ def _count(count: int) -> list[Piece]:
 def _head(
     entry: FindingEntry, state: LiveState, width: float = inf, quoted: bool = False
 ) -> list[Piece]:
-    """Sign, headline and the seconds that the finding covers, if there is room for them; only the
-    sign if the answer at the top quotes the finding."""
+    """Sign and headline, and if there is room, the seconds that the finding covers. Only the sign
+    if the answer at the top quotes the finding."""
     finding = entry.finding
     sign, style = SIGNS[severity_of(finding)]
     if quoted:
@@ -164,7 +164,7 @@ def _head(
 
 
 def evidence_text(finding: Finding) -> str:
-    """A finding's text without the headline that it may start with."""
+    """A finding's text without the headline, with which it may begin."""
     text = printable(finding.text)
     head, mark, evidence = text.partition(": ")
     return evidence if mark and head == printable(headline_of(finding)) else text
@@ -182,8 +182,8 @@ def _evidence_beside(answer: Answer | None, entry: FindingEntry, width: int) -> 
 
 
 def _add_evidence(line: Line, text: str) -> Line:
-    """Add the words that fit, after a colon if they follow a headline; nothing if there is no room
-    for a word."""
+    """Add the words that fit, after a colon if they follow a headline. Adds nothing if not even one
+    word fits."""
     mark = ": " if line.used > SIGN_COLUMNS else ""
     if not text or cell_len(text.partition(" ")[0]) + 3 > line.free:
         return line
@@ -199,7 +199,7 @@ def _advice_pieces(finding: Finding) -> list[Piece]:
         pieces += [("t", KEY), (f" runs {printable(finding.options)}  ", None)]
     elif finding.key:
         pieces += [(printable(finding.key), KEY), ("  ", None)]
-    # older recordings, such as the demo, repeat the key in the text
+    # the text of older recordings, such as the demo, also contains the key
     advice = finding.advice.replace(f": {finding.key} on the live screen,", " with")
     return [*pieces, (printable(advice), None)] if advice else pieces
 
@@ -216,14 +216,14 @@ def _wrap_pieces(pieces: Sequence[Piece], width: int, charset: Charset) -> list[
 
 
 def _current_finding(entry: FindingEntry) -> Finding:
-    """The finding; without its advice once it has ended, because its cause is gone."""
+    """The finding. Once it has ended, its advice is removed, because the cause is gone."""
     if not entry.ceased:
         return entry.finding
     return replace(entry.finding, advice=NO_ADVICE, key="", test=())
 
 
 def _is_of_ended_run(entry: FindingEntry, state: LiveState) -> bool:
-    """Whether a finding is about a run that has ended, so that its sentence is no longer true."""
+    """Whether a finding is about a run that has ended, so that its text may no longer be true."""
     if state.step is None or not entry.step:
         return False
     ended = state.finished is not None and entry.t <= state.finished.t
@@ -231,7 +231,7 @@ def _is_of_ended_run(entry: FindingEntry, state: LiveState) -> bool:
 
 
 def _period_text(entry: FindingEntry, state: LiveState) -> str:
-    """Since when the finding holds; after the run's end, the seconds that its figures are about."""
+    """Since when the finding holds; after the run's end, the seconds that its figures cover."""
     if entry.finding.since is None or _is_of_ended_run(entry, state):
         return period_text(entry.finding)
     return f"since {f.clock(entry.first)}"
@@ -246,7 +246,7 @@ def is_empty(state: LiveState) -> bool:
 
 
 def _split_advice(first: Line, second: Line, next_: Sequence[Piece]) -> None:
-    """Start the advice after the headline if one row is too short for it."""
+    """Write the advice after the headline, and continue it in the second row."""
     first.add("  ")
     second.add("   ")
     target = first
@@ -295,7 +295,7 @@ def _more_text(count: int) -> str:
 
 
 def texts(state: LiveState, answer: Answer | None) -> Iterator[str]:
-    """Each finding in one line: headline, seconds, evidence and advice. The one that ``answer``
+    """Each finding in one line: headline, seconds, evidence and advice. A finding that ``answer``
     repeats is left out."""
     for entry in state.current_findings():
         finding = entry.finding
@@ -313,8 +313,8 @@ NO_FINDINGS = (
 
 
 def list_rows(state: LiveState, width: int, charset: Charset, elsewhere: str = "") -> list[Row]:
-    """The last run's outcomes, then all findings of the session that are kept, the newest first.
-    ``elsewhere``: where more are listed."""
+    """The outcomes of the last run, then all kept findings of the session, the newest first.
+    ``elsewhere`` says where to find more of them."""
     verdicts = _all_outcome_rows(state, width, charset)
     if not state.findings.entries:
         return verdicts + wrap(width, charset, elsewhere or NO_FINDINGS)

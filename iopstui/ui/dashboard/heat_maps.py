@@ -22,20 +22,20 @@ from iopstui.ui.state.live import LiveState
 
 @dataclass(frozen=True, slots=True)
 class ChosenCell:
-    """A cell of fio's heat map or the device's (``by_device``)."""
+    """A chosen cell of fio's heat map, or of the device's (``by_device``)."""
 
     cell: HeatCell
     by_device: bool
 
     @property
     def range_text(self) -> str:
-        """ "1.00 ms to 1.26 ms"."""
+        """The cell's latencies, such as "1.00 ms to 1.26 ms"."""
         return f"{f.latency(self.cell.low)} to {f.latency(self.cell.high)}"
 
     def contains(self, request: Exemplar) -> bool:
-        """Whether the cell covers this request's latency: in the device for the device's heat map,
-        else from allocation to completion, which is closest to fio's latency and to that of a
-        device above."""
+        """Whether the cell covers this request's latency: the time in the device for the device's
+        heat map; else the time from allocation to completion, which is closest to fio's latency and
+        to the latency of a stacked device above."""
         if self.by_device:
             took = request.total_ns if request.level else request.device_ns
             return request.kind in KINDS and self.cell.contains(took)
@@ -43,8 +43,8 @@ class ChosenCell:
 
 
 class HeatCursor:
-    """The chosen cell. ``maps`` are by name, from top to bottom. The chosen latency stays the same
-    while the second changes; the nearest cell is marked."""
+    """The chosen cell. ``maps`` are the heat maps by name, from top to bottom. When the second
+    changes, the chosen latency stays, and the nearest cell is marked."""
 
     def __init__(self, maps: Mapping[str, HeatMap]) -> None:
         self._maps = maps
@@ -55,12 +55,12 @@ class HeatCursor:
         return self._chosen is not None
 
     def clear(self) -> None:
-        """Choose none."""
+        """Choose no cell."""
         self._chosen = None
         self.mark(None)
 
     def at(self, t: float) -> ChosenCell | None:
-        """The chosen cell in the column of time ``t``; ``None`` if that column is empty."""
+        """The chosen cell in the column of time ``t``; ``None`` if the column is empty."""
         nearest = self._nearest(t)
         if nearest is None:
             return None
@@ -78,8 +78,9 @@ class HeatCursor:
         return changed
 
     def move(self, t: float, by: int) -> bool:
-        """Choose the next cell with I/Os below (``by`` 1) or above (-1) in the column of time
-        ``t``, at first the slowest of the lowest map. False if the column is empty."""
+        """In the column of time ``t``, choose the next cell with I/Os below (``by`` 1) or above
+        (-1); if none is chosen yet, the slowest cell of the lowest map. False if the column is
+        empty."""
         cells = [*self._cells(t)]
         if not cells:
             return False
@@ -93,7 +94,7 @@ class HeatCursor:
         return True
 
     def choose(self, chart: object, row: int, t: float) -> None:
-        """Choose the cell of a map at this row; one without I/Os can't be chosen."""
+        """Choose the cell of a map in this row, if it has I/Os."""
         target = next(
             (
                 named_cell
@@ -118,7 +119,7 @@ class HeatCursor:
 
 
 def frames_of(state: LiveState, chosen: ChosenCell) -> list[Frame]:
-    """Frames with the requests of the cell's column, as far as they are kept."""
+    """The frames whose requests are in the cell's column, if they are still kept."""
     cell, before = chosen.cell, 0.0
     middle, centered, covering = (cell.begin + cell.end) / 2, [], []
     for moment in state.recent_seconds:
@@ -127,7 +128,7 @@ def frames_of(state: LiveState, chosen: ChosenCell) -> list[Frame]:
             continue
         begin, end = max(before, frame.t - probe.seconds), frame.t
         before = end
-        # as LatencyHistory puts intervals into columns
+        # by the middle of the interval, as LatencyHistory does
         if cell.begin <= (begin + end) / 2 < cell.end:
             centered.append(frame)
         elif begin <= middle < end:
@@ -136,8 +137,8 @@ def frames_of(state: LiveState, chosen: ChosenCell) -> list[Frame]:
 
 
 def requests_of(state: LiveState, frames: Sequence[Frame]) -> list[Exemplar]:
-    """The kept requests to the measured disks, or to the disks below them if they have no requests
-    of their own (LVM, md)."""
+    """The kept requests to the measured disks. If those have no requests of their own (LVM, md),
+    the requests to the disks beneath them."""
     requests = [
         request for frame in frames if frame.probe is not None for request in frame.probe.exemplars
     ]
@@ -146,7 +147,7 @@ def requests_of(state: LiveState, frames: Sequence[Frame]) -> list[Exemplar]:
 
 
 def cell_note(state: LiveState, chosen: ChosenCell) -> list[Piece]:
-    """Text for the title of a heat map."""
+    """What to show about the chosen cell, in the title of a heat map."""
     ios = "I/O" if chosen.cell.count == 1 else "I/Os"
     pieces: list[Piece] = [(f"{chosen.range_text}: ", DIM), (f"{chosen.cell.count} {ios}", BOLD)]
     frames = frames_of(state, chosen)
@@ -159,14 +160,14 @@ def cell_note(state: LiveState, chosen: ChosenCell) -> list[Piece]:
 
 FIO, DEVICE, BOTH = "fio", "device", "both"
 BOTH_MAPS_ROWS = 15
-"""Rows needed to show both."""
+"""The rows needed to show both heat maps."""
 
 
 class HeatMaps:
-    """The heat maps. ``placed`` says which are visible (FIO, DEVICE or BOTH), "" if none are."""
+    """The heat maps. ``placed`` says which are visible (FIO, DEVICE or BOTH), "" if none is."""
 
     def __init__(self, fio: ChartSpec, device: ChartSpec, charset: Charset) -> None:
-        # fio's curves are drawn over fio's map, the device's over its own
+        # fio's curves are drawn over fio's map, the device's curves over the device's map
         device_curves = tuple(
             replace(curve, label=curve.label.removeprefix(f"{DEVICE} "))
             for curve in device.curves
@@ -182,11 +183,12 @@ class HeatMaps:
 
     @property
     def maps(self) -> tuple[HeatMap, HeatMap]:
-        """fio's and the device's."""
+        """The heat map of fio and that of the device."""
         return (self.fio, self.device)
 
     def available(self, state: LiveState, height: int) -> tuple[str, ...]:
-        """Heat maps that fit into ``height`` rows. The device's needs the probe."""
+        """The names of the heat maps that fit into ``height`` rows. The device's needs the
+        probe."""
         if state.probe_frame is None:
             return (FIO,)
         if state.latencies.end is None:
@@ -194,20 +196,20 @@ class HeatMaps:
         return (FIO, DEVICE, BOTH) if height >= BOTH_MAPS_ROWS else (FIO, DEVICE)
 
     def current(self, state: LiveState, height: int) -> str:
-        """The chosen heat map, or the first one if that is not available."""
+        """The chosen heat map, or the first one if the chosen one is not available."""
         choices = self.available(state, height)
         return self._choice if self._choice in choices else choices[0]
 
     def choose_next(self, state: LiveState, height: int) -> bool:
-        """Choose the next heat map. Returns False, and chooses the first, if there is no next
-        one."""
+        """Choose the next heat map. If there is none, chooses the first one and returns False."""
         choices = self.available(state, height)
         at = choices.index(self.current(state, height)) + 1
         self._choice = choices[at % len(choices)]
         return at < len(choices)
 
     def place(self, box: Box, placed: str, framed: bool = False) -> list[Lines]:
-        """Use this region for the ``placed`` ones; returns new tiles for the canvas."""
+        """Put the heat maps that ``placed`` names into this box. Returns new tiles for the
+        canvas."""
         self.placed = placed if box.height else ""
         above = (box.height + 1) // 2 if placed == BOTH else box.height
         first = replace(box, height=above) if placed in (FIO, BOTH) else NO_BOX
@@ -225,12 +227,12 @@ class HeatMaps:
         lines: bool,
         cursor: float | None,
     ) -> None:
-        """Paint the visible maps. If both are visible, they use one scale, so that they can be
+        """Paint the visible maps. If both are visible, they share one scale, so that they can be
         compared. ``cursor`` is the selected time."""
         self._paint(state, window, (note, ()), lines, cursor)
         if not self.cursor.active or cursor is None:
             return
-        # painting may have drawn its column
+        # the column of the cursor may have been painted only now: look for its cell again
         changed, chosen = self.cursor.mark(cursor), self.cursor.at(cursor)
         chosen_note = () if chosen is None else cell_note(state, chosen)
         if chosen is not None and chosen.by_device:
@@ -246,7 +248,8 @@ class HeatMaps:
         lines: bool,
         cursor: float | None,
     ) -> None:
-        """``notes`` are fio's and the device's."""
+        """Paint the maps that are shown. ``notes`` are the notes in the titles of fio's map and the
+        device's map."""
 
         def fio() -> int:
             return self.fio.show(state.latencies, state.history, window, notes[0], lines, cursor)

@@ -1,4 +1,4 @@
-"""The mouse on the dashboard: the element under it, and the key that a click stands for."""
+"""The mouse on the dashboard: what is under it, and which key a click stands for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iopstui.ui.draw.charts.chart import Chart
 from iopstui.ui.draw.layout import Box
 
 MIN_DRAG = 3
-"""Columns that make a drag a span of time; less is a click."""
+"""A drag over fewer columns counts as a click."""
 SCROLL_ROWS = 3
 
 
@@ -18,7 +18,7 @@ def inside(box: Box, x: int, y: int) -> bool:
 
 
 def chart_at(charts: Sequence[Chart], x: int, y: int) -> Chart | None:
-    """The chart whose plot is at this cell."""
+    """The chart that has this cell in its plot."""
     return next(
         (chart for chart in charts if chart.shown and chart.column_at(x, y) is not None), None
     )
@@ -28,7 +28,7 @@ def footer_keys(
     hints: Sequence[KeyHint], width: int, quit_label: str = "Quit"
 ) -> list[tuple[int, int, str]]:
     """(begin, end, key) of each key in the footer, as bars.footer_line draws it. If a hint has
-    several keys, each has its own cells, and the text belongs to the first."""
+    several keys, each key has its own cells, and the text belongs to the first key."""
     ends = [KeyHint("?", "Help"), KeyHint("q", quit_label)]
     width_left = width - sum(len(hint.key) + len(hint.description) + 3 for hint in ends)
     at, spans = 1, []
@@ -59,7 +59,7 @@ def footer_key_at(
 
 
 def tab_at(titles: Sequence[str], x: int) -> int | None:
-    """The tab at this column, as bars.tabs_line draws them."""
+    """The tab at this column of the line that bars.tabs_line draws."""
     at = 1
     for index, title in enumerate(titles):
         size = len(f" {index + 1} {title} ") + 2

@@ -1,4 +1,4 @@
-"""Charts of the dashboard besides the first ones: more figures, and two runs overlaid."""
+"""Further charts of the dashboard: more figures, and two runs overlaid."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from iopstui.ui.state.live import FIO_IOPS, QUEUE, READ_MIB, WRITE_MIB, LiveStat
 
 HEIGHT = 12
 SIDE_BY_SIDE_FROM = 110
-"""Terminal width from which they are side by side, else one below the other."""
+"""From this width of the terminal on, the charts are side by side, else one below the other."""
 
 
 class MoreCharts:
-    """Two charts in one region, over the same time as the others."""
+    """Two charts in one region, over the same time as the main charts."""
 
     def __init__(self, charset: Charset) -> None:
         queue = Curve(QUEUE, QUEUE, plotting.LINE, DEVICE)
@@ -36,7 +36,7 @@ class MoreCharts:
         ]
 
     def place(self, box: Box, framed: bool = False) -> list[Lines]:
-        """Use this region; returns new tiles for the canvas."""
+        """Use this region. Returns new tiles for the canvas."""
         boxes = _split_box(box) if box.height else (NO_BOX, NO_BOX)
         pairs = zip(self.charts, boxes, strict=True)
         return [new for chart, at in pairs for new in chart.place(at, framed)]
@@ -50,8 +50,8 @@ class MoreCharts:
         mouse_t: float | None = None,
         limits: Sequence[float] = (),
     ) -> None:
-        """``disk`` has the figures for the titles, unless the mouse points at another second.
-        ``limits`` are those of a bought volume, in MiB/s."""
+        """Paint the charts. ``disk`` has the figures for the titles; if the mouse points at another
+        second, the titles show that. ``limits`` are those of a bought volume, in MiB/s."""
         newest, note = ([""], ["", ""]), list[Piece]()
         if disk is not None:
             newest = ([f.number(disk.aqu_sz)], [f.mib(disk.w_bytes_s), f.mib(disk.r_bytes_s)])
@@ -74,7 +74,7 @@ def _split_box(box: Box) -> tuple[Box, Box]:
 
 MAX_SECONDS = 1800
 COMPARED_FIGURES = {"iops": (FIO_IOPS, "mean"), "p99": ("p99", MAX)}
-"""Compared figures, and how several samples of one dot are merged."""
+"""The compared figures, each with its series and how several samples in one dot are merged."""
 
 
 def _curves(of: str) -> tuple[Curve, Curve]:
@@ -92,7 +92,8 @@ SPECS = (
 
 
 class Overlay:
-    """Charts of the runs numbered ``steps`` (none or two), in place of the usual charts."""
+    """Charts that overlay the runs numbered ``steps`` (none or two), in place of the usual
+    charts."""
 
     def __init__(self, charset: Charset) -> None:
         self.steps: tuple[int, ...] = ()
@@ -106,19 +107,19 @@ class Overlay:
         return len(self.steps) == 2
 
     def choose(self, step: int) -> None:
-        """Select a run, and drop the oldest selection if there are more than two; or deselect it if
-        it is selected."""
+        """Select a run; of more than two, the oldest selection is dropped. A run that is selected
+        is deselected."""
         steps = [other for other in self.steps if other != step]
         self.steps = tuple(steps if step in self.steps else [*steps, step][-2:])
 
     def place(self, iops: Box, latency: Box, framed: bool = False) -> list[Lines]:
-        """Use these boxes if it is active; returns new tiles for the canvas."""
+        """Use these boxes if the overlay is active. Returns new tiles for the canvas."""
         boxes = (iops, latency) if self.active else (NO_BOX, NO_BOX)
         pairs = zip(self.charts, boxes, strict=True)
         return [new for chart, box in pairs for new in chart.place(box, framed)]
 
     def paint(self, state: LiveState) -> None:
-        """Paint both runs as far as they are kept."""
+        """Paint both runs, as far as their seconds are kept."""
         by_step = {row.step: row for row in state.runs.rows}
         rows = [by_step[step] for step in self.steps if step in by_step]
         if len(rows) < 2 or not any(chart.shown for chart in self.charts):

@@ -1,4 +1,4 @@
-"""The dashboard: the same second as fio and as the kernel see it, side by side."""
+"""The dashboard: the same second as seen by fio and by the kernel, side by side."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from iopstui.ui.state.live import AWAITS, DEVICE_IOPS, FIO_IOPS, LiveState
 
 MIN_SPAN_S = 2.0
 TOOLTIP_S = 10.0
-"""How long the values under a resting mouse are shown: the mouse may just have been left there."""
+"""How long the values under a resting mouse are shown; it may have been left there by accident."""
 HOME_TRAIL = "home › "
 NUMBERS_TITLE, WHO_TITLE = TABS[2], f"who, {TABS[2]}"
 JOB_WIDTH = 90
-"""Columns of the job if it is in one line with the device."""
+"""The width of the job's part if it shares a line with the device."""
 
 
 def chart_specs(device: str) -> tuple[ChartSpec, ChartSpec]:
@@ -74,13 +74,13 @@ def chart_specs(device: str) -> tuple[ChartSpec, ChartSpec]:
 
 
 COPIED_COLUMNS, COPIED_ROWS = 160, 9
-"""The size of the panel that is copied."""
+"""The size of the panel when it is copied as text."""
 FIO_LATENCY, DEVICE_LATENCY, AWAIT = "fio", "device", "await"
 
 
 def _other_latencies(latency: ChartSpec) -> dict[str, ChartSpec]:
-    """The charts that replace that of fio's percentiles: with the probe, one that shows the
-    device's beside them; without job and probe, one with the means from /proc/diskstats."""
+    """The charts that replace the one of fio's percentiles: with the probe, fio's and the device's
+    p99 together; with neither job nor probe, the means from /proc/diskstats."""
     p999, p99, p50 = latency.curves
     device = (
         replace(p999, name="device p99", label="device p99", style=DEVICE),
@@ -100,26 +100,27 @@ def _other_latencies(latency: ChartSpec) -> dict[str, ChartSpec]:
 
 @runtime_checkable
 class LiveScreen(Protocol):
-    """A screen over the dashboard that shows live figures, too."""
+    """A screen over the dashboard that also shows live figures."""
 
     def paint(self) -> None:
-        """Shows the newest state."""
+        """Show the newest state."""
 
 
 Strip = Callable[[int, int, bool], Sequence[Row]]
-"""Rows above the message for (width, height, tabbed); their number does not depend on tabs."""
+"""Returns rows above the message for (width, height, tabbed); their number must not depend on
+tabs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewState:
-    """Choices of the user for the view."""
+    """What the user has chosen for the view."""
 
     tab: int
     heat_enabled: bool
 
 
 class Dashboard(CanvasScreen):
-    """Draws a ``LiveState``. ``paint`` paints what has changed. The owner binds its keys."""
+    """Draws a ``LiveState``. ``paint`` paints what has changed. The application binds its keys."""
 
     quit_label = "Quit"
     is_replay = False
@@ -132,13 +133,13 @@ class Dashboard(CanvasScreen):
     has_heat_cells = True
     """Whether cells of the heat map can be chosen."""
     regions = ("iops", "latency", "fio", "cpus")
-    """The regions of the first tabs; the kernel's panel is in that of fio's."""
+    """The regions of the first tabs. The kernel's panel shares a tab with fio's."""
     layout_key = "layout"
     layout_panels: Sequence[str] = PANELS
     own_words: Sequence[str] = (ZOOMED,)
-    """What ``own_layout`` may be."""
+    """The words that ``own_layout`` may contain."""
     first_tab = 0
-    """The configuration's key of the layout."""
+    """The tab that is open unless the saved layout names another one."""
     _steps_placed = _users_placed = False
     _fio_placed = True
     """Whether the charts have a row for the values of a changed option."""
@@ -146,11 +147,11 @@ class Dashboard(CanvasScreen):
     """The time under the mouse."""
     _mouse_timer: Timer | None = None
     has_home = True
-    """Whether the home screen is above it."""
+    """Whether Esc leads to a home screen above it."""
     has_controls = True
     """Whether keys here run jobs and change settings of the disks."""
     has_answer = True
-    """Whether the answer is below the title: one on a disk, not on many hosts."""
+    """Whether the answer is below the title. An answer is about one disk, not about many hosts."""
 
     def __init__(
         self, controller: Controller, state: LiveState, charset: Charset, strip: Strip,
@@ -173,7 +174,7 @@ class Dashboard(CanvasScreen):
         self.next_job = ""
         self.hints: Sequence[KeyHint] = ()
         self._strip = strip
-        # the same each second until a setting is changed
+        # cached, because the title is the same each second until a setting is changed
         self._title_row: Row = ()
         self._title_key: tuple[int, Target, list[int], list[BlockDevice | None], str] | None = None
         self.window = TimeWindow()
@@ -202,7 +203,7 @@ class Dashboard(CanvasScreen):
             self.canvas.add(chart.widgets())
 
     def _make_charts(self, several: bool) -> None:
-        """Charts, heat maps and overlays; ``several`` devices are measured together."""
+        """Make charts, heat maps and overlays; ``several``: more than one device is measured."""
         charset = self.charset
         rates, latency = chart_specs("devices" if several else "device")
         other_specs = _other_latencies(latency)
@@ -218,7 +219,7 @@ class Dashboard(CanvasScreen):
 
     @property
     def saved_layout(self) -> SavedLayout:
-        """Layout to save for the next start; ``restore_layout`` takes its text."""
+        """The layout to save for the next start; ``restore_layout`` gets its text."""
         return SavedLayout(
             self.layout_panels[self.kept_tab] if self.kept_tab != self.first_tab else "",
             self.own_layout, self.heat_enabled, self.percentiles_enabled, self.column_seconds,
@@ -226,12 +227,12 @@ class Dashboard(CanvasScreen):
 
     @property
     def kept_tab(self) -> int:
-        """The open tab, as the layout keeps it."""
+        """The index of the open tab, for the saved layout."""
         return self.tab
 
     @property
     def own_layout(self) -> tuple[str, ...]:
-        """Words of the layout that only this dashboard has; ``restore_own`` takes them."""
+        """The words of the layout that only this dashboard has; ``restore_own`` gets them back."""
         return (ZOOMED,) if self.fullscreen else ()
 
     def restore_own(self, words: Sequence[str]) -> None:
@@ -253,13 +254,12 @@ class Dashboard(CanvasScreen):
 
     @property
     def frozen_at(self) -> float | None:
-        """The time that is shown while the screen is frozen, in seconds of the session; else
-        ``None``."""
+        """The shown time if the screen is frozen (seconds of the session), else ``None``."""
         return self.shown_state.t if self._frozen is not None else None
 
     @property
     def shown_state(self) -> LiveState:
-        """State shown by panels and charts: the newest one, or the frozen moment."""
+        """The state that panels and charts show: the newest one, or that of the frozen second."""
         return self._shown_second or self._frozen or self.state
 
     @property
@@ -279,7 +279,7 @@ class Dashboard(CanvasScreen):
         self.own_cost = cost
 
     def restart_state(self, state: LiveState) -> None:
-        """Continue at another position of a recording; the charts start anew."""
+        """Go to another position of a recording; the charts start anew."""
         self.state = state
         self.window = TimeWindow()
         for chart in self.charts:
@@ -290,12 +290,12 @@ class Dashboard(CanvasScreen):
             self.unfreeze()
             return
         self._frozen = self.state.snapshot()
-        # show the figures of the newest frame: a state's time may be a little later
+        # begin with the newest frame: the state's own time may be a little later
         self._show_second(self._frozen.recent_seconds.near(self._frozen.t, 0))
 
     def walk(self, step: int, seconds: float = 0.0) -> bool:
         """While frozen, show the second ``step`` entries and ``seconds`` later (negative: earlier),
-        as far as they are kept. False if nothing changed."""
+        if it is still kept. False if nothing changed."""
         if self._frozen is None:
             self.freeze()
         if self._frozen is None:
@@ -316,7 +316,7 @@ class Dashboard(CanvasScreen):
 
     @property
     def has_something_open(self) -> bool:
-        """Whether a panel is zoomed, a span of time chosen, or the screen frozen."""
+        """Whether a panel is zoomed, a span of time is chosen, or the screen is frozen."""
         return self.fullscreen or self.span is not None or self._frozen is not None
 
     @property
@@ -326,7 +326,7 @@ class Dashboard(CanvasScreen):
 
     def move_cell(self, by: int) -> bool:
         """Freeze the screen and choose the next cell of the heat map below (``by`` 1) or above
-        (-1). False if this second has none."""
+        (-1). False if this second has no cells."""
         if self._frozen is None:
             self.freeze()
             self.paint(even_if_frozen=True)
@@ -334,21 +334,22 @@ class Dashboard(CanvasScreen):
         return t is not None and self.heat_maps.cursor.move(t, by)
 
     def leave_cell(self) -> None:
-        """Clear the chosen cell of the heat map; the second stays."""
+        """Choose no cell of the heat map any more; the second stays."""
         self.heat_maps.cursor.clear()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Place everything again; a new screen gets its size twice."""
+        """Place everything again; but only once for each size, because a new screen gets it
+        twice."""
         if self._plan is None or self._placed_size != self.app.size:
             self.relayout()
 
     def on_screen_resume(self) -> None:
-        """Paint the changes made while another screen was on top."""
+        """Paint what has changed while another screen was on top."""
         if self._plan is not None:
             self.paint()
 
     def relayout(self) -> None:
-        """Place every region for this size and tab, and paint it."""
+        """Place every region for the present size and tab, and paint it."""
         width, height = self._placed_size = self.app.size
         if layout.too_small(width, height):
             self._place_nothing(width, height)
@@ -378,7 +379,7 @@ class Dashboard(CanvasScreen):
         self.paint(even_if_frozen=True)
 
     def _show_focus(self) -> None:
-        """Draw the border of the focus around the chart of the focused panel."""
+        """Highlight the border of the focused chart."""
         rates = [self.charts[0], self.overlay.charts[0]]
         further = [*rates, *self.more_charts.charts]
         latencies = [chart for chart in self.charts if chart not in further]
@@ -388,7 +389,7 @@ class Dashboard(CanvasScreen):
                 chart.focused = self.focus_shown and self.tab == index
 
     def cpu_rows(self) -> int:
-        """Number of CPUs, which decides their panel's height."""
+        """The number of CPUs, which decides the height of their panel."""
         return len(self.shown_state.frame.cpus) if self.shown_state.frame else 0
 
     def make_plan(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
@@ -437,7 +438,7 @@ class Dashboard(CanvasScreen):
         return wrap(width, self.charset, text, None)
 
     def show_tab(self, tab: int) -> bool:
-        """Open a pane; False if all panes are visible anyway."""
+        """Open a pane. Returns False if all panes are visible anyway."""
         if self._plan is None or not self._plan.tabbed:
             return False
         self.tab = tab % len(self.tabs)
@@ -445,7 +446,7 @@ class Dashboard(CanvasScreen):
         return True
 
     def show_fullscreen(self, tab: int | None) -> None:
-        """Show one pane on the whole screen, whatever its size; ``None``: show all panes."""
+        """Show one pane on the whole screen, even a large one; ``None``: show all panes again."""
         self.fullscreen = tab is not None
         self.tab = self.tab if tab is None else tab % len(self.tabs)
         self.relayout()
@@ -462,7 +463,7 @@ class Dashboard(CanvasScreen):
         self.paint(even_if_frozen=True)
 
     def focus_by(self, by: int) -> None:
-        """Focus the next or the previous visible panel; the first time the first."""
+        """Focus the next or the previous visible panel; the first one if none has the focus yet."""
         visible = [tab for tab in range(len(self.tabs)) if self._is_visible(tab)] or [0]
         at = visible.index(self.tab) + by if self.focus_shown and self.tab in visible else 0
         self.focus_panel(visible[at % len(visible)])
@@ -486,7 +487,7 @@ class Dashboard(CanvasScreen):
         )
 
     def next_heat_map(self) -> None:
-        """Switch from the lines to the heat map, to the next one, and back."""
+        """Switch from the lines to the first heat map, then to the next one, and at last back."""
         height = self._plan.latency.height if self._plan else 0
         self.show_heat(
             not self.heat_enabled or self.heat_maps.choose_next(self.shown_state, height)
@@ -506,7 +507,7 @@ class Dashboard(CanvasScreen):
         return f"the charts show up to {shown}, {self.column_seconds} s per column"
 
     def paint(self, even_if_frozen: bool = False) -> None:
-        """Show the newest state. While frozen, only the message line is updated."""
+        """Show the newest state. A frozen screen only updates the message line."""
         top, stack = self.app.screen, self.app.screen_stack
         for screen in stack[stack.index(self) + 1 :] if self in stack else ():
             if isinstance(screen, LiveScreen):
@@ -534,8 +535,8 @@ class Dashboard(CanvasScreen):
             self.paint_below()
 
     def _current_latency_source(self) -> str:
-        """Latencies to chart: the probe's with fio's, else fio's, and before the first job the
-        kernel's means."""
+        """Which latencies to chart: with the probe, the device's and fio's; else fio's; and before
+        the first job, the kernel's means."""
         state = self.shown_state
         if state.probe_frame is not None:
             return DEVICE_LATENCY
@@ -545,8 +546,8 @@ class Dashboard(CanvasScreen):
 
     @property
     def heat_visible(self) -> bool:
-        """Whether a heat map is visible: before the first job there are only the kernel's means,
-        which have none."""
+        """Whether a heat map is visible. Before the first job there are only the kernel's means,
+        which have no heat map."""
         return self.heat_enabled and self._latency_source != AWAIT
 
     def _paint_lines(self, plan: layout.LayoutPlan) -> None:
@@ -606,8 +607,8 @@ class Dashboard(CanvasScreen):
         return self.shown_state.frame if self._frozen is not None else None
 
     def topology(self) -> Topology:
-        """The CPUs and queues. They are read again when other CPUs are online, and with each run
-        until everything is known."""
+        """The CPUs and queues. They are read again when other CPUs are online, and at each run
+        until everything could be read."""
         step = self.state.step.step if self.state.step is not None else 0
         topology = self._topology
         key = (tuple(self._cpu_numbers()), step if topology.irq_time is None else 0)
@@ -650,13 +651,14 @@ class Dashboard(CanvasScreen):
             panels[panel.name].show(rows)
 
     def _paint_steps(self, charts: Sequence[Chart]) -> None:
-        """Show the values of the option that changed last."""
+        """Show the values of the option that was changed last."""
         option = self.shown_state.option_steps
         for chart in charts:
             chart.show_steps(option.name, option.steps, self.window, self.shown_state.t)
 
     def _move_window(self) -> bool:
-        """Move the time of charts and completions on; False if no chart is shown."""
+        """Move the time span of charts and completions to the newest second. Returns False if no
+        chart is shown."""
         columns = self._columns or self.size.width - AXIS_WIDTH
         if self.span is None:
             frame, end = self.shown_state.frame, self.shown_state.history.end or 0.0
@@ -668,7 +670,7 @@ class Dashboard(CanvasScreen):
 
     @property
     def _columns(self) -> int:
-        """Columns of the narrowest chart: all charts show the same time."""
+        """The width of the narrowest chart in columns, because all charts show the same time."""
         return min((chart.columns for chart in self.charts if chart.shown), default=0)
 
     def _paint_charts(self) -> None:
@@ -712,7 +714,7 @@ class Dashboard(CanvasScreen):
 
     @property
     def mouse_t(self) -> float | None:
-        """The time that the mouse points at, if there are figures for it."""
+        """The time that the mouse points at, if there are figures for it; else ``None``."""
         t, end = self._mouse_t, self.shown_state.history.end
         return t if t is not None and end is not None and t <= end + 1.0 else None
 
@@ -728,7 +730,7 @@ class Dashboard(CanvasScreen):
         return note if t is None else [(f"at {f.clock(t)}", BOLD), ("  ", None)]
 
     def _values_note(self, chart: Chart) -> list[Piece]:
-        """Values for a heat map, which has none in its title."""
+        """The values of the curves; a heat map does not show them in its title."""
         pieces: list[Piece] = []
         for curve, value in reversed(
             [*zip(chart.spec.curves, self._values(chart, []), strict=True)]
@@ -738,7 +740,7 @@ class Dashboard(CanvasScreen):
         return pieces
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Show the values of the second under the mouse, in all charts."""
+        """Show the values of the second under the mouse in all charts."""
         chart = mouse.chart_at(self.charts, event.screen_x, event.screen_y)
         column = chart.column_at(event.screen_x, event.screen_y) if chart is not None else None
         if chart is None or column is None or self.overlay.active:
@@ -747,7 +749,7 @@ class Dashboard(CanvasScreen):
             self._set_mouse_t(chart.begin_of(column + 1, self.window))
 
     def on_leave(self, event: events.Leave) -> None:
-        """The mouse points at nothing any more."""
+        """Forget the position, because the mouse has left the charts."""
         self._set_mouse_t(None)
 
     def _set_mouse_t(self, t: float | None) -> None:
@@ -762,14 +764,15 @@ class Dashboard(CanvasScreen):
 
     @property
     def tab_titles(self) -> Sequence[str]:
-        """The titles of the tabs; that of the numbers says so where it shows who uses the disk."""
+        """The titles of the tabs. That of the numbers changes while it shows who uses the disk."""
         if not self._users_placed:
             return self.tabs
         return [WHO_TITLE if title == NUMBERS_TITLE else title for title in self.tabs]
 
     @property
     def users_sentence(self) -> str:
-        """Who uses the target most; "" while a job's figures are shown, or if nobody is known."""
+        """A sentence on who uses the target most; "" while a job's figures are shown, or if nobody
+        is known."""
         data = self._panel_data()
         return who_panel.sentence(data.users, data.target, data.seconds_of_use)
 
@@ -781,7 +784,7 @@ class Dashboard(CanvasScreen):
         return len(layout.TABS) + with_tab.index(name) if name in with_tab else 0
 
     def copied_head(self) -> list[str]:
-        """Where, when and what was measured, and the answer."""
+        """Lines with place, time and what was measured, and the answer."""
         from iopstui.ui.core.clipboard import place_and_time
 
         state, controller, answer = self.shown_state, self.controller, self._answer()
@@ -794,7 +797,8 @@ class Dashboard(CanvasScreen):
         return lines
 
     def copied_text(self) -> str:
-        """The head, who uses the disk unless the answer says it, the findings and the last run."""
+        """The text to copy: the head, who uses the disk (unless the answer says it), the findings
+        and the last run."""
         state, answer, data = self.shown_state, self._answer(), self._panel_data()
         lines = self.copied_head()
         if data.users is not None and not (answer and answer.who):
@@ -805,7 +809,7 @@ class Dashboard(CanvasScreen):
         return "\n".join(lines)
 
     def finding_rows(self, width: int) -> list[Row]:
-        """The page of all findings."""
+        """The rows of the page with all findings."""
         return finding_line.list_rows(self.shown_state, width, self.charset)
 
     # -- the mouse
@@ -817,7 +821,7 @@ class Dashboard(CanvasScreen):
             self._drag = (chart, event.screen_x)
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
-        """End of a drag over a chart: show that span of time."""
+        """After a drag over a chart, show the selected span of time."""
         drag, self._drag = self._drag, None
         self._dragged = False
         if drag is None:
@@ -885,14 +889,14 @@ class Dashboard(CanvasScreen):
             return None
         assert isinstance(chart, HeatMap)
         column_s = chart.column_s(self.window)
-        # a second may take several columns
+        # a second may fill several columns
         middle = chart.begin_of(column, self.window) + column_s / 2
         entry = self._frozen.recent_seconds.at(middle)
         same = column == self.window.column(t, column_s) or (entry is not None and entry.t == t)
         return chart if same else None
 
     def _is_chosen(self, x: int, y: int) -> bool:
-        """Whether the chosen cell of a heat map is at this position."""
+        """Whether the chosen cell is at this position."""
         heat = self._heat_map_at(x, y)
         return heat is not None and heat.chosen is not None and heat.row_at(y) == heat.chosen.row
 
@@ -925,7 +929,7 @@ class Dashboard(CanvasScreen):
         self.paint(even_if_frozen=True)
 
     def show_span(self, first: float, last: float) -> None:
-        """Show this span of time in the charts until the zoom changes or Esc."""
+        """Show this span of time in the charts, until the zoom changes or Esc is pressed."""
         if last > max(0.0, first):
             self.span = (max(0.0, first), last)
             self.window.start = self.span[0]
@@ -934,15 +938,15 @@ class Dashboard(CanvasScreen):
             self.paint(even_if_frozen=True)
 
     def clear_span(self) -> None:
-        """Show the charts as before a span was chosen."""
+        """Show the same time as before a span was chosen."""
         if self.span is not None:
             self.span = None
             self.window = TimeWindow()
             self.paint(even_if_frozen=True)
 
     def _mark_means(self) -> list[Mean]:
-        """The means of each span between marks; empty if there are no marks, since the runs panel
-        says more then."""
+        """The means of each span between marks. Without marks there are none, because the runs
+        panel then says more."""
         mark_intervals = self.shown_state.mark_intervals
         if not mark_intervals.marked:
             return []
@@ -958,7 +962,7 @@ class Dashboard(CanvasScreen):
         ]
 
     def _latency_labels(self, disk: DiskRates | None) -> list[str]:
-        """The newest value of each line."""
+        """The newest value of each latency curve."""
         state = self.shown_state
         if self._latency_source == AWAIT:
             return [f.dense_ms(ms) if ms is not None else ""

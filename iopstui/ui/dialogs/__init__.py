@@ -1,1 +1,1 @@
-"""Screens that ask or list something, and close again."""
+"""Screens that ask a question or list something, and then close."""

@@ -1,4 +1,4 @@
-"""Choosers: the shipped jobs, and the runs of this session."""
+"""Lists to choose from: the shipped jobs, and the runs of this session."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HINTS: tuple[Hint, ...] = (
 
 
 class JobChooser(Picker["str | None"]):
-    """Gives the chosen job's name, or ``None``."""
+    """Returns the name of the chosen job, or ``None``."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("down", "move(1)", priority=True),
@@ -63,7 +63,7 @@ class JobChooser(Picker["str | None"]):
                 yield Static(id="jobs-text", classes="modal-text")
 
     def on_mount(self) -> None:
-        """The filter has the focus; the arrows move in the list nevertheless."""
+        """The filter has the focus, but the arrows move in the list."""
         self._filter("")
         self.query_one(OptionList).can_focus = False
         self.query_one(Input).focus()
@@ -83,7 +83,7 @@ class JobChooser(Picker["str | None"]):
             labels.append(self._label(job))
             rows.append(job)
         names = [job.name if job else "" for job in rows]
-        # row 0 is a heading
+        # default: row 1, because row 0 is a heading
         self.show_items(rows, labels, names.index(self._current) if self._current in names else 1)
         self.explain()
 
@@ -117,7 +117,7 @@ class JobChooser(Picker["str | None"]):
         return text
 
     def _clean(self, text: str) -> str:
-        """The text without characters that a terminal would act on, except line breaks."""
+        """The text without characters that a terminal would interpret, except line breaks."""
         lines = (_indent(line) + printable(line) for line in text.splitlines())
         return self.charset.text("\n".join(lines))
 
@@ -157,16 +157,17 @@ RUNS_HINTS: tuple[Hint, ...] = (
 TITLES = {"step": "#", "what": "CHANGE", "to_before": "BEFORE", "to_base": "BASE",
           "util": "UTIL %", "ended": "ENDED"}  # fmt: skip
 WIDE_ALONE = frozenset({"p50_ns", "aqu_sz", "rtt_ms", "util", "seconds", "ended"})
-"""Columns that a terminal narrower than ``WIDE_TERMINAL`` does not show."""
+"""Columns that only a terminal as wide as ``WIDE_TERMINAL`` shows."""
 UNSORTED = frozenset({"what", "seconds", "ended"})
 WIDE_TERMINAL = 118
 MIN_CHANGE, FRAME, PADDING = 12, 5, 2
 MAX_WIDTH = 160
-"""Columns of the box, at most, as the style sheet has it."""
+"""The box's maximum width in columns, as in the style sheet."""
 
 
 class RunsList(TypeToFilter, Modal[None]):
-    """Changes ``overlay``; ``state`` returns the state shown now."""
+    """A list of runs, in which the user changes ``overlay``. ``state`` returns the state shown
+    now."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         *LIST_KEYS,
@@ -189,7 +190,7 @@ class RunsList(TypeToFilter, Modal[None]):
         )
 
     def _all_columns(self) -> list[Column]:
-        """The columns. On NFS there is no device queue, but a round-trip time."""
+        """The columns. Runs on NFS have a round-trip time in place of the device's queue."""
         base = Column("to_base", "base", key=lambda row: row.to_base,
                       read=lambda row: against_base(self._state().runs.base).text(row))  # fmt: skip
         forms: dict[str, Callable[[str], str]] = {
@@ -216,7 +217,7 @@ class RunsList(TypeToFilter, Modal[None]):
         yield self._table
 
     def on_mount(self) -> None:
-        """The table has the keys."""
+        """Let the table have the focus, and so the keys."""
         self.paint()
         self._table.focus()
 
@@ -231,7 +232,7 @@ class RunsList(TypeToFilter, Modal[None]):
         return dict.fromkeys(column.title for column in self._columns if column.id not in hidden)
 
     def _free_width(self) -> int:
-        """The width that the other columns leave for the text of the change."""
+        """The width that remains for the text of the change."""
         shown = self._widths()
         others = [column for column in self._columns if column.title in shown
                   and column.id != "what"]  # fmt: skip

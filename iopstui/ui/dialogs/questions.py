@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from iopstui.ui.port import Port
 
 
-# A small question with a few answers, over the dashboard.
+# A question with a few answers, over the dashboard.
 
 
 CHOICE_HINTS: tuple[Hint, ...] = (
@@ -41,13 +41,13 @@ NO_MATCH = "Nothing matches."
 
 
 class Picker(Modal[Result]):
-    """A dialog with one option per row. ``take`` is called with the one under the cursor."""
+    """A dialog with one option per row. ``take`` closes it with the option under the cursor."""
 
     items: Sequence[Any] = ()
     """The item of each row; ``None`` for a heading."""
 
     def show_items(self, items: Sequence[Any], labels: Iterable[Text], cursor: int = 0) -> None:
-        """Show these, the cursor on this row."""
+        """Show these items, with the cursor on row ``cursor``."""
         self.items = items
         options = self.query_one(OptionList)
         options.clear_options()
@@ -89,10 +89,10 @@ class Picker(Modal[Result]):
 
 
 class Choice(TypeToFilter, Picker["str | None"]):
-    """Gives the chosen value, or ``None``.
+    """Returns the chosen value, or ``None``.
 
-    ``other`` is the last value, with which another file can be given: no filter hides it, and if
-    the first letters of a path (/, ./ or ~) are typed, they are returned at once, as a value."""
+    ``other`` is the last value, which means "another file": no filter hides it. If the user types
+    the beginning of a path (/, ./ or ~), that is returned at once, as a value."""
 
     BINDINGS = [*LIST_KEYS]  # noqa: RUF012 (Textual's own form)
     size_class = "narrow"
@@ -126,7 +126,7 @@ class Choice(TypeToFilter, Picker["str | None"]):
 
     def apply_filter(self) -> None:
         """Show the values that contain all words of the filter."""
-        # a "/" that begins the filter is not part of it
+        # a "/" that begins the filter is not in the filter's text
         typed = self.filter_text or "/" * bool(self.filter_hint)
         if self._other and PATH_START.match(typed):
             self.dismiss(typed)
@@ -143,8 +143,8 @@ class Choice(TypeToFilter, Picker["str | None"]):
 def ask_last_or_new(
     port: Port, title: str, last: str, new: str, show: Callable[[], None], begin: Callable[[], None]
 ) -> None:
-    """Ask whether to show the last one (``last`` describes it; may be "") or to begin a ``new``
-    one."""
+    """Ask whether to show the last result (``last`` describes it and may be "") or to begin a
+    ``new`` one."""
     values = (f"Show the last one ({last})" if last else "Show the last one", new)
 
     def chosen(value: str | None) -> None:
@@ -158,9 +158,10 @@ def ask_last_or_new(
 
 
 class Confirm(Modal[bool]):
-    """True if the user agrees to ``text``; ``verb`` is the label of the button that agrees.
+    """A question; the result is True if the user agrees to ``text``. ``verb`` is the label of the
+    button that agrees.
 
-    Cancel has the focus, so that a key typed for something else changes nothing."""
+    Cancel has the focus, so that a key that was meant for something else changes nothing."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("y", "answer(True)", show=False),
@@ -183,7 +184,7 @@ class Confirm(Modal[bool]):
         self._text, self._verb = text, verb
 
     def content(self) -> ComposeResult:
-        """The planned change, and the answers."""
+        """The planned change, and the two buttons."""
         with VerticalScroll(classes="modal-fit", can_focus=False):
             lines = map(self.clean, self._text.split("\n"))
             yield Static(Text("\n".join(lines)), id="prompt-words")
@@ -192,7 +193,7 @@ class Confirm(Modal[bool]):
             yield Button("Cancel", id="confirm-no", variant="primary", compact=True)
 
     def on_mount(self) -> None:
-        """Enter cancels."""
+        """Set the focus on Cancel, so that Enter cancels."""
         self.query_one("#confirm-no", Button).focus()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
@@ -218,8 +219,8 @@ PROMPT_HINTS: tuple[Hint, ...] = (("Enter", "OK", "screen.take"), ("Esc", "Cance
 
 class Prompt(Modal["str | None"]):
     """Returns what was typed, or ``None``. ``check`` raises UsageError for an invalid answer.
-    ``value`` is offered, and is replaced by the first letter that is typed; ``typed`` are letters
-    that were typed before the dialog opened."""
+    ``value`` is offered; the first typed letter replaces it. ``typed`` are letters that were typed
+    before the dialog opened."""
 
     about = "Type a text: Enter accepts it, Esc cancels. ? is text here; F1 opens this help."
 
@@ -240,7 +241,7 @@ class Prompt(Modal["str | None"]):
         self._check = check
 
     def content(self) -> ComposeResult:
-        """Hint on the input, the field, and its error."""
+        """A hint, the input field, and a line for the error."""
         yield Static(Text(self.clean(self._description), style=DIM), id="prompt-words")
         with Horizontal(id="prompt-field"):
             yield Static(Text("> ", style="bold"), id="prompt-sign")
@@ -248,13 +249,13 @@ class Prompt(Modal["str | None"]):
         yield Static(id="prompt-foot", classes="modal-said")
 
     def on_mount(self) -> None:
-        """The field has the focus; an offered text is selected."""
+        """Focus the field, and select the offered text."""
         field = self.query_one(Input).focus()
         if self._is_offered:
             field.select_all()
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Close with the text, or show its error."""
+        """Close with the text if it is valid, else show the error."""
         try:
             self._check(event.value)
         except UsageError as error:
@@ -263,7 +264,7 @@ class Prompt(Modal["str | None"]):
         self.dismiss(event.value)
 
     async def action_take(self) -> None:
-        """Close with what was typed, as Enter does."""
+        """Close with the typed text, as Enter does."""
         await self.query_one(Input).action_submit()
 
     def show_message(self, message: str, quiet: bool = False) -> None:
@@ -271,11 +272,12 @@ class Prompt(Modal["str | None"]):
         self.query_one("#prompt-foot", Static).update(text)
 
 
-# The list of themes: the one under the cursor is shown at once.
+# The list of themes. The screen shows the theme under the cursor.
 
 
 class ThemeChoice(Choice):
-    """Returns the chosen theme, or ``None``. In both cases the screen then looks as before."""
+    """Returns the chosen theme, or ``None``. In both cases the earlier theme is shown again
+    first."""
 
     about = "The screen shows the theme under the cursor. Enter keeps it, Esc goes back."
 
@@ -287,12 +289,12 @@ class ThemeChoice(Choice):
             self._try_theme(self.selected)
 
     def take(self) -> None:
-        """Show the theme from before."""
+        """Show the earlier theme again, then close with the chosen one."""
         self._try_theme(self._current)
         super().take()
 
     def action_leave(self) -> None:
-        """Show the theme from before."""
+        """Show the earlier theme again, then close."""
         self._try_theme(self._current)
         super().action_leave()
 
@@ -304,8 +306,8 @@ class ThemeChoice(Choice):
             PREFERENCES.previewing = False
 
 
-# Typing an option of the fio job: names are completed, earlier input can be recalled, and fio
-# checks it.
+# Type an option of the fio job: names are completed, earlier input can be recalled, and fio checks
+# it.
 
 
 OPTION_HINTS: tuple[Hint, ...] = (
@@ -317,8 +319,9 @@ MAX_LISTED = 12
 
 
 class OptionPrompt(Prompt):
-    """``history`` are the options typed earlier, the newest last; ``names`` returns every option
-    with its description; ``check`` raises UsageError. Both may take a while: they run fio."""
+    """Asks for an option of fio. ``history`` are the options typed earlier, newest last. ``names``
+    returns every option with its description, ``check`` raises UsageError. These two may take a
+    while, because they run fio."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("tab", "complete", priority=True),
@@ -350,7 +353,7 @@ class OptionPrompt(Prompt):
         self.answered.set()
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Close with the text, or show what is wrong with it. Keys that are typed meanwhile
+        """Close with the text if it is valid, else show what is wrong with it. Keys typed meanwhile
         wait."""
         event.prevent_default()
         text = event.value.strip()
@@ -373,7 +376,7 @@ class OptionPrompt(Prompt):
         self.show_message("")
 
     async def action_complete(self) -> None:
-        """Complete the name as far as it is certain; else show the possible names."""
+        """Complete the name as far as it is unambiguous; else show the possible names."""
         field = self.query_one(Input)
         names = await asyncio.to_thread(self._names)
         text, candidates = complete_option(field.value, names)
@@ -389,7 +392,7 @@ class OptionPrompt(Prompt):
             self.show_message(f"no fio option begins with {text}")
 
     def action_earlier(self, by: int) -> None:
-        """Recall earlier input, or the input after it."""
+        """Recall earlier input, or go back to later input."""
         field = self.query_one(Input)
         if self._history_index == len(self._history):
             self._draft = field.value

@@ -1,4 +1,4 @@
-"""The tunables of the target's disks: value, meaning, and what prevents changing one."""
+"""The tunables of the target's disks: their values, their meaning, and why one can't be changed."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ NO_TUNABLES = "No device with a request queue here, so there are no tunables."
 
 
 class Settings(TypeToFilter, Picker[None]):
-    """Changes a tunable with ``set_tunable(name, value)``; the result arrives as a message of the
-    session, and the newest one is shown at the bottom."""
+    """Changes a tunable with ``set_tunable(name, value)``. The result arrives as a message of the
+    session; the newest message is shown at the bottom."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         *LIST_KEYS,
@@ -79,7 +79,7 @@ class Settings(TypeToFilter, Picker[None]):
         yield Static(id="settings-said", classes="modal-said")
 
     def on_mount(self) -> None:
-        """The list has the keys."""
+        """Focus the list."""
         self._ready = True
         self.explain()
         self.paint()
@@ -137,7 +137,7 @@ class Settings(TypeToFilter, Picker[None]):
         return label.append(self.charset.text(cut(value, 6)), style=WARNING)
 
     def _original_value(self, knob: TunableState) -> str | None:
-        """Value before this session changed it; ``None``: it is unchanged."""
+        """The value before this session changed it; ``None`` if it is unchanged."""
         originals, current = self._state.initial_tunables.get(knob.name, {}), dict(knob.by_disk)
         if all(current.get(disk, knob.now) == value for disk, value in originals.items()):
             return None
@@ -169,7 +169,7 @@ class Settings(TypeToFilter, Picker[None]):
         self.query_one("#jobs-text", Static).update(text)
 
     def _empty_text(self) -> str:
-        """Why there is nothing in the list."""
+        """Why the list is empty."""
         missing = self._state.missing_devices
         if not missing:
             return self._no_tunables
@@ -218,7 +218,7 @@ class Settings(TypeToFilter, Picker[None]):
 
 
 def checked_value(name: str, value: str) -> str:
-    """Check a value as ``--knob`` does; UsageError for one that no device accepts."""
+    """Check a value as ``--knob`` does. Raises UsageError for a value that no device accepts."""
     knob = parse_tunable(f"{name}={value}")
     if knob.after_s is not None:
         raise UsageError(
@@ -228,7 +228,7 @@ def checked_value(name: str, value: str) -> str:
 
 
 def _meaning(meaning: str) -> list[tuple[str, str]]:
-    """Meaning of a tunable; each value's meaning is on its own line."""
+    """The meaning of a tunable, with a line for each value."""
     first, *values = re.split(r"(?:^|: |, |; )(?=-?\d )", meaning)
     if len(values) < 2:
         return [("Meaning", meaning)]

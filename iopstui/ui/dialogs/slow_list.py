@@ -1,4 +1,4 @@
-"""Dialogs of rows that stay live: single requests, the slowest first."""
+"""Lists of rows that stay live, and lists of single requests, the slowest first."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WHEEL_ROWS, MIN_ROWS = 3, 3
 
 
 class LiveRows(TypeToFilter, Modal[None]):
-    """Shows ``build(width)``; ``paint`` builds the rows again."""
+    """A dialog with the rows that ``build(width)`` returns; ``paint`` builds them again."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         *LIST_KEYS,
@@ -55,7 +55,7 @@ class LiveRows(TypeToFilter, Modal[None]):
         self, title: str, build: RowBuilder, charset: Charset, opened_by: Key | None = None,
         orders: Callable[[], Sequence[str]] = tuple, filters_itself: bool = False,
     ) -> None:  # fmt: skip
-        """``filters_itself``: ``build`` leaves out what the filter excludes."""
+        """``filters_itself``: ``build`` applies the filter, so the rows are not filtered again."""
         hints = (HINTS[0], SORT_HINT, *HINTS[1:]) if orders() else HINTS
         self.about = "A live list: up and down scroll, typing filters, Esc closes it."
         if orders():
@@ -70,14 +70,14 @@ class LiveRows(TypeToFilter, Modal[None]):
         self.canvas = Canvas([self.body])
 
     def content(self) -> ComposeResult:
-        """Return one widget for all rows."""
+        """One widget for all rows."""
         yield self.canvas
 
     def on_mount(self) -> None:
         self.call_after_refresh(self.paint)
 
     def on_screen_resume(self) -> None:
-        """Back from another dialog."""
+        """Paint again after another dialog has closed."""
         self.paint()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -100,7 +100,7 @@ class LiveRows(TypeToFilter, Modal[None]):
             self.set_title(self.heading, note)
 
     def _grow(self) -> None:
-        """Grow to the height of its rows; never shrink, so that nothing jumps."""
+        """Grow to the height of the rows. The box never shrinks, so that nothing jumps."""
         height = min(self.body_height, max(MIN_ROWS, self._row_count))
         if height > self._body_height or height > self.body_height:
             self._body_height = height
@@ -122,8 +122,8 @@ class LiveRows(TypeToFilter, Modal[None]):
         self.action_scroll(-1_000_000)
 
     def action_sort(self, by: int) -> None:
-        """Sort by the next or the previous column; after the last one keep the order of the
-        rows."""
+        """Sort by the next or the previous column; after the last one, restore the rows' own
+        order."""
         orders = ("", *self._orders())
         index = orders.index(self.order) if self.order in orders else 0
         self.order = orders[(index + by) % len(orders)]
@@ -138,7 +138,7 @@ class LiveRows(TypeToFilter, Modal[None]):
             return
         text = "".join(piece for piece, _ in rows[self._top + y])
         titles = [title for title in self._orders() if title in text]
-        # a row of figures contains no title, except by chance
+        # only the heading contains all titles
         if len(titles) == len(self._orders()) and titles:
             positions = {title: text.index(title) for title in titles}
             self.order = next(
@@ -177,7 +177,7 @@ NO_SAMPLE = "Too few other requests in this second to compare with."
 @dataclass(frozen=True, slots=True)
 class ListedRequest:
     """A request of a list: ``t`` is when it completed (seconds of the session), ``in_cell`` whether
-    it belongs to the cell of the heat map."""
+    it belongs to the chosen cell of the heat map."""
 
     t: float
     exemplar: Exemplar
@@ -185,13 +185,13 @@ class ListedRequest:
 
     @property
     def time_text(self) -> str:
-        """ "0:04.250"."""
+        """The completion time, such as "0:04.250"."""
         second = max(0.0, self.t)
         return f"{f.clock(int(second))}.{int(second * 1000) % 1000:03}"
 
     @property
     def kept_reason(self) -> str:
-        """Why it was kept."""
+        """Why the probe kept the request."""
         if self.exemplar.slow:
             return "slow, random" if self.exemplar.sampled else "slow"
         return "random"
@@ -229,13 +229,13 @@ CELL_COLUMNS = (
     Column("kept_reason", "KEPT", left=True, sorts=UP),
     *COLUMNS,
 )
-"""For a cell of the heat map."""
+"""The columns of a list for a cell of the heat map."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListContent:
-    """The requests of a list, its ``title``, the ``lines`` above it, and all kept requests
-    ``nearby`` in time. ``for_cell``: the list is for a cell of the heat map."""
+    """A list's ``requests``, its ``title``, the ``lines`` above it, and all kept requests
+    ``nearby`` in time. ``for_cell``: the list belongs to a cell of the heat map."""
 
     title: str
     lines: Sequence[str]
@@ -273,16 +273,16 @@ class SlowList(TypeToFilter, Modal[None]):
         yield self._table
 
     def on_mount(self) -> None:
-        """The table has the keys."""
+        """Focus the table."""
         self._table.focus()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Also called before the first paint."""
+        """Fill the table; this also runs before the first paint."""
         self.call_after_refresh(self._fill)
 
     def _fill(self) -> None:
         table = self._table
-        # equal requests: the slowest first
+        # rows that compare equal are in this order, the slowest first
         slowest = sorted(self._content.requests, key=lambda request: -request.exemplar.total_ns)
         found = [
             request for request in table.in_order(slowest)
@@ -296,7 +296,7 @@ class SlowList(TypeToFilter, Modal[None]):
         self._fill()
 
     def action_sort(self, by: int) -> None:
-        """Sort by the next column or the one before."""
+        """Sort by the next or the previous column."""
         self._table.sort_next(by)
 
     def on_list_table_sorted(self) -> None:
@@ -338,8 +338,7 @@ def slowest_list(state: LiveState, charset: Charset) -> SlowList | None:
 
 
 def _last_with_slow(state: LiveState) -> Frame | None:
-    """The newest frame with slow requests among the one shown and those before it; ``None`` without
-    the probe."""
+    """The newest frame with slow requests, up to the second shown; ``None`` without the probe."""
     if state.probe_frame is None:
         return None
     for moment in reversed([*state.recent_seconds]):
@@ -352,8 +351,8 @@ def _last_with_slow(state: LiveState) -> Frame | None:
 
 
 def cell_list(state: LiveState, chosen: ChosenCell, charset: Charset) -> SlowList | None:
-    """The list of the kept requests in a cell's second, beginning with those in the cell; ``None``
-    if none was kept."""
+    """The list of the kept requests of a cell's second, with those in the cell first; ``None`` if
+    no request was kept."""
     frames = frames_of(state, chosen)
     exemplars = requests_of(state, frames)
     in_cell = {id(exemplar) for exemplar in exemplars if chosen.contains(exemplar)}
@@ -394,7 +393,7 @@ def _cell_text(chosen: ChosenCell, kept_count: int, below: bool) -> str:
 
 def empty_reason(state: LiveState, parts: Sequence[str] | None, no_probe: str = "") -> str:
     """Why there is no list; ``parts`` are the probe's active parts (``None``: a recording),
-    ``no_probe`` says why there is no probe here."""
+    ``no_probe`` says why the probe can't run here."""
     frame = state.probe_frame
     if frame is None or frame.probe is None:
         if parts is None:
@@ -416,7 +415,7 @@ def _common_facts(exemplars: Sequence[Exemplar]) -> Iterator[str]:
 
 
 def _nearby_requests(state: LiveState, first: float, last: float) -> Iterator[Exemplar]:
-    """The kept requests from the second before ``first`` to the one after ``last``."""
+    """The requests kept in the second before ``first`` up to the second after ``last``."""
     for moment in state.recent_seconds:
         probe = moment.frame.probe
         if probe is None:

@@ -1,7 +1,7 @@
-"""Text screens, and the filter of a list by typing.
+"""Screens with text, and a filter for lists that one types.
 
-A letter that is not a key of the list starts the filter; "/" does, too, and after it every letter
-is text. Esc clears the filter, Backspace removes the last letter."""
+A letter that is not a key of the list begins the filter. "/" also does, and then every letter
+belongs to the filter. Esc clears the filter, Backspace removes its last letter."""
 
 from __future__ import annotations
 
@@ -28,22 +28,23 @@ from iopstui.ui.state.live import LiveState
 
 MAX_LETTERS = 40
 FILTER_HINT = ("/", "Filter", "")
-"""The key, for the line of keys."""
+"""The filter's key, for the line of keys."""
 
 
 class TypeToFilter:
-    """A mixin, placed before the screen's class. Calls ``apply_filter`` when the filter changes; a
-    dialog shows the filter before its keys."""
+    """A mixin for a screen, to be named before the screen's class. Calls ``apply_filter`` when the
+    filter changes. A dialog shows the filter before its keys."""
 
     filter_text = ""
     letters_filter = True
-    """Whether a letter that is not a key begins it, as / does."""
+    """Whether a letter that is not a key begins the filter, as "/" does."""
     typing_from_start = False
-    """Whether every letter is text from the start; Esc without text then closes the screen."""
+    """Whether every letter belongs to the filter from the start. Esc without text then closes the
+    screen."""
     _typing = False
 
     def apply_filter(self) -> None:
-        """Show what has all of the words."""
+        """Show the items that contain all words of the filter."""
         raise NotImplementedError
 
     @property
@@ -52,11 +53,11 @@ class TypeToFilter:
         return f"filter: {self.filter_text}▏" if self._typing else ""
 
     def matches(self, *texts: str) -> bool:
-        """Whether the ``texts`` together contain all words of the filter, whatever their case."""
+        """Whether the ``texts`` together contain all words of the filter, ignoring case."""
         return has_words(self.filter_text, *texts)
 
     def on_key(self, event: events.Key) -> None:
-        """Take text before it is looked up among the keys."""
+        """Use a key for the filter before it is looked up among the bindings."""
         assert isinstance(self, Screen)
         if event.key == "escape" and self._typing and not self._is_empty_search:
             self._set_filter("", self.typing_from_start)
@@ -65,7 +66,8 @@ class TypeToFilter:
                 self.filter_text[:-1], self.typing_from_start or len(self.filter_text) > 1
             )
         elif event.is_printable and event.character and self._is_text(event.key, event.character):
-            # also where all letters are text from the start: users know the key from other lists
+            # "/" also works where all letters are text from the start, because users know it from
+            # other lists
             is_new = not self.filter_text if self.typing_from_start else not self._typing
             begins = is_new and event.character == "/"
             self._set_filter(
@@ -84,7 +86,7 @@ class TypeToFilter:
         if self._is_empty_search and key == "question_mark":
             return False
         if self._typing or character == "/":
-            # a leading blank separates no words, and may be a key
+            # a blank at the beginning may be a key; in the filter it would have no effect
             return bool(self.filter_text) or character != " "
         assert isinstance(self, Screen)
         return (
@@ -112,7 +114,7 @@ LEVEL_STYLES = {
     FAIL: "bold red",
 }  # fmt: skip
 COPIED_WIDTH = 10_000
-"""Columns, more than any line has."""
+"""A width in columns that no line exceeds."""
 
 
 class TextScreen(Modal[None]):
@@ -125,7 +127,7 @@ class TextScreen(Modal[None]):
         self, title: str, text: Text | Group, charset: Charset, opened_by: Key | None = None,
         at_end: bool = False,
     ) -> None:  # fmt: skip
-        """``at_end``: opened with its last rows."""
+        """``at_end``: show the last rows first."""
         super().__init__(title, charset, (("↑ ↓ PgUp PgDn", "Scroll", ""), CLOSE_HINT), opened_by)
         self._text, self._at_end = text, at_end
 
@@ -134,14 +136,14 @@ class TextScreen(Modal[None]):
             yield Static(self._text)
 
     def on_mount(self) -> None:
-        """The arrows scroll at once."""
+        """Focus the text, so that the arrows scroll at once."""
         body = self.query_one(VerticalScroll)
         body.focus()
         if self._at_end:
             self.call_after_refresh(body.scroll_end, animate=False)
 
     def copied_text(self) -> str:
-        """The whole text; lines are not wrapped, so that a command can be pasted."""
+        """The whole text, without wrapping, so that a command in it can be pasted."""
         console = Console(width=COPIED_WIDTH, file=io.StringIO(), color_system=None)
         with console.capture() as written:
             console.print(self._text)
@@ -165,7 +167,7 @@ def doctor_screen(charset: Charset) -> TextScreen:
 
 
 class LogScreen(TypeToFilter, TextScreen):
-    """The session's messages; it opens at the end, where the newest are."""
+    """The session's messages. It opens at the end, with the newest ones."""
 
     def __init__(self, state: LiveState, charset: Charset) -> None:
         self._state = state

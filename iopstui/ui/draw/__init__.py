@@ -1,1 +1,1 @@
-"""Drawing: charts, rows, styles. Knows nothing of sessions."""
+"""Drawing: charts, rows, styles. Nothing here depends on sessions."""

@@ -1,10 +1,9 @@
-"""A screen of prepared rows: regions repainted where they changed, and one widget for all of
-them.
+"""A screen made of rows: one widget for many regions, of which only changed cells are repainted.
 
 For each update, Textual composes a screen of widgets again: it asks every widget for its lines,
-cuts all of them where another widget starts, and sends a change from its widget's left edge on.
-With dozens of small regions that is expensive. Regions never overlap here, so there is nothing to
-compose: changed cells are cut out of their rows and sent."""
+cuts all of them where another widget starts, and sends everything from a changed widget's left edge
+on. With dozens of small regions that is expensive. Regions never overlap here, so composing is
+unnecessary: changed cells are cut out of their rows and sent."""
 
 from __future__ import annotations
 
@@ -30,15 +29,15 @@ from iopstui.ui.draw.rows import Piece, Row, cells, part
 
 
 class Refresh(Protocol):
-    """Repaint these regions of the screen."""
+    """A callback that repaints these regions of the screen."""
 
     def __call__(self, *regions: Region) -> object:
         """Schedule the repaint; returns at once."""
 
 
 class Lines:
-    """Shows rows on a ``Canvas``. A repainted region is sent to the terminal even if nothing in it
-    changed, so rows are compared here and only differences are refreshed."""
+    """Shows rows on a ``Canvas``. Rows are compared here and only differences are refreshed,
+    because a refreshed region is sent to the terminal even if nothing in it changed."""
 
     def __init__(self, id: str | None = None) -> None:
         self.id = id
@@ -52,7 +51,7 @@ class Lines:
         self._refresh: Refresh = lambda *regions: None
 
     def attach(self, moved: Callable[[], None], refresh: Refresh) -> None:
-        """Report moves and changes to these callbacks from now on."""
+        """Call these from now on after moves and changes."""
         self._on_move, self._refresh = moved, refresh
 
     def place(self, box: Box) -> None:
@@ -66,7 +65,7 @@ class Lines:
         self._on_move()
 
     def show(self, rows: Sequence[Row]) -> int:
-        """Show ``rows`` from the top; returns how many changed."""
+        """Show ``rows`` from the top. Returns how many of them changed."""
         box = self.box
         if len(rows) != len(self._rows):
             self._rows = list(rows)
@@ -88,18 +87,18 @@ class Lines:
         return len(dirty)
 
     def text(self) -> str:
-        """Text without styles (tests)."""
+        """The text without styles, for tests."""
         return "\n".join("".join(text for text, _ in row) for row in self._rows)
 
     def part(self, y: int, begin: int, end: int) -> list[Piece]:
-        """Cells ``begin`` to ``end`` of its row ``y``."""
+        """Cells ``begin`` to ``end`` of row ``y`` of these lines."""
         return part(self._rows[y] if y < len(self._rows) else (), begin, end)
 
 
 def _equal_cells(row: Row, before: Row) -> int:
-    """Number of equal cells at the start, which need not be sent again."""
+    """The width of the equal pieces at the start, which need not be sent again."""
     equal = 0
-    # compared as pairs: identical styles need no comparison of values
+    # comparing whole pieces is fast, because equal styles are usually the same object
     for piece, old in zip(row, before, strict=False):
         if piece != old:
             break
@@ -108,8 +107,8 @@ def _equal_cells(row: Row, before: Row) -> int:
 
 
 _Part = tuple[int, int, int, Lines]
-"""A part of a screen row: its first column, the column after its last, the row in its lines, and
-the lines."""
+"""A part of a screen row: its first column, the column after its last one, the row's number in its
+``Lines``, and the ``Lines``."""
 
 
 class Canvas(Widget):
@@ -138,13 +137,13 @@ class Canvas(Widget):
         self.refresh()
 
     def _note_changes(self, *regions: Region) -> None:
-        """Note changed regions; Textual only learns that there is something to send. As one of
-        several widgets it reports each region, because Textual composes the screen."""
+        """Note changed regions. Textual is only told that something must be sent; but if the canvas
+        is one of several widgets, it gets each region, because it then composes the screen."""
         if self._is_embedded:
             self.refresh(*regions)
             return
-        # Textual keeps regions that were noted while another screen was on top: it repaints the
-        # whole widget later, but does not forget them
+        # regions noted while another screen is on top: Textual later repaints the whole widget, and
+        # keeps them forever
         covered = self.is_attached and self.app.screen is not self.screen
         if not covered and not (self._changed and self._repaint_regions):
             self.refresh(regions[0])
@@ -152,7 +151,7 @@ class Canvas(Widget):
 
     @property
     def _is_embedded(self) -> bool:
-        """Whether the canvas is one of several widgets of a screen."""
+        """Whether the canvas is one of several widgets on a screen."""
         return self.parent is not None and not isinstance(self.parent, CanvasScreen)
 
     @property
@@ -171,12 +170,12 @@ class Canvas(Widget):
         return bool(self._changed)
 
     def take_changes(self) -> list[Region]:
-        """Parts that changed since the last call."""
+        """The parts that changed since the last call."""
         changed, self._changed = self._changed, []
         return changed
 
     def _parts_of_row(self, y: int) -> Sequence[_Part]:
-        """Parts on this row, from left to right."""
+        """The parts on this row, from left to right."""
         if self._by_row is None:
             self._by_row = {}
             visible_lines = [lines for lines in self.lines if lines.shown]
@@ -188,7 +187,7 @@ class Canvas(Widget):
         return self._by_row.get(y, ())
 
     def part(self, y: int, begin: int, end: int) -> list[Segment]:
-        """Cells ``begin`` to ``end`` of row ``y`` of the screen, before any filter."""
+        """Cells ``begin`` to ``end`` of row ``y`` of the screen, before Textual's filters."""
         pieces: list[Piece] = []
         at = begin
         for left, right, row, lines in self._parts_of_row(y):
@@ -207,14 +206,14 @@ class Canvas(Widget):
         return [Segment(text, style) for text, style in pieces]
 
     def filtered_part(self, y: int, begin: int, end: int) -> list[Segment]:
-        """Return the row in the colours of the theme."""
+        """The same part, after the theme and other filters have changed its colours."""
         segments, filters = self.part(y, begin, end), self.get_line_filters()
         if self._filters != filters:
             self._filters, self._filtered_styles = list(filters), {}
         segments_shown = []
         for text, style, control in segments:
             if style is not None:
-                # a filter changes a style the same way each time
+                # cached, because a filter always changes a style in the same way
                 coloured = self._filtered_styles.get(style)
                 if coloured is None:
                     coloured = self._filtered_styles[style] = self._filtered_style(filters, style)
@@ -240,16 +239,17 @@ class Canvas(Widget):
         return Strip(self.part(y, 0, width), width).apply_style(self._looks or self.rich_style)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Textual caches rows, and learns of changed ones only if this widget is embedded."""
+        """Empty Textual's cache of rows first: it learns of changed rows only if this widget is
+        embedded."""
         if not self._is_embedded:
             self._styles_cache.clear()
-        # the same for all rows, and found by asking all widgets above
+        # computed once for all rows, because it takes asking all widgets above
         self._looks = self.rich_style
         return super().render_lines(crop)
 
 
 class CanvasScreen(Screen[None]):
-    """A screen that consists only of ``Lines``, which are added to its ``canvas``."""
+    """A screen that consists of ``Lines``, which are added to its ``canvas``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -257,25 +257,25 @@ class CanvasScreen(Screen[None]):
         self._compositor = _CanvasCompositor(self.canvas)
 
     def compose(self) -> ComposeResult:
-        """Compose one widget; a resize only moves its contents."""
+        """The canvas is the only widget; a resize only moves what is on it."""
         yield self.canvas
 
     def paint_below(self) -> None:
-        """Send changed cells that dialogs over this screen leave uncovered. Textual would compose
+        """Send the changed cells that dialogs over this screen do not cover. Textual would compose
         all screens again."""
         pieces = self.pieces_below()
         if pieces:
             self.app._display(self, _CanvasUpdate(pieces, self.canvas.base_style))  # type: ignore[arg-type]
 
     def pieces_below(self) -> list[TextSpan]:
-        """Changed cells that no dialog covers, tinted by the dialogs' screens."""
+        """The changed cells that no dialog covers, with the tint of the dialogs' screens."""
         app, canvas = self.app, self.canvas
         stack = [*app._background_screens, app.screen]
         if self not in stack:
             return []
         above = stack[stack.index(self) + 1 :]
         for screen in above:
-            # the dialog's screen caches its drawing of the screens below, which is outdated now
+            # a dialog's screen caches the picture of the screens below, which is outdated now
             screen._styles_cache.clear()
             screen._dirty_regions.add(screen.outer_size.region)
         boxes = [box for screen in above for box in _covered_regions(screen)]
@@ -296,11 +296,11 @@ class CanvasScreen(Screen[None]):
 
 
 TextSpan = tuple[int, int, list[tuple[str, Style]]]
-"""Row, column and styled texts."""
+"""A row, a column, and styled texts that begin there."""
 
 
 def _covered_regions(screen: Screen[Any]) -> list[Region]:
-    """Regions covered by the widgets of a dialog."""
+    """The regions that the widgets of a dialog cover."""
     return [
         region.intersection(clip)
         for widget, (region, clip) in screen._compositor.visible_widgets.items()
@@ -327,14 +327,15 @@ def _uncovered_spans(
 
 
 class _CanvasCompositor(Compositor):
-    """Textual's compositor, which composes nothing while the canvas is the only visible widget."""
+    """Textual's compositor, except that it composes nothing while the canvas is the only visible
+    widget."""
 
     def __init__(self, canvas: Canvas) -> None:
         super().__init__()
         self._canvas = canvas
 
     def render_full_update(self, simplify: bool = False) -> LayoutUpdate:
-        """Render all of it, including earlier changes."""
+        """Render the whole screen, including earlier changes."""
         self._canvas.take_changes()
         return super().render_full_update(simplify)
 
@@ -360,20 +361,20 @@ class _CanvasCompositor(Compositor):
             )
             for y, begin, end in spans
         ]
-        # Textual only requires that it is an update
+        # Textual's type is narrower than what it needs, which is any update
         return _CanvasUpdate(pieces, canvas.base_style)  # type: ignore[return-value]
 
 
 class _CanvasUpdate(CompositorUpdate):
-    """Spans of rows with their positions, over a ``base`` style."""
+    """Styled texts with their positions, over a ``base`` style."""
 
     def __init__(self, pieces: Sequence[TextSpan], base: Style) -> None:
         self._pieces = pieces
         self._base = base
 
     def render_segments(self, console: Console) -> str:
-        """Segments for the terminal: the position, then the piece, with only the attributes that
-        differ between neighbours."""
+        """Segments for the terminal: each position, then its texts, for which only changed
+        attributes are sent."""
         colors = console._color_system
         if colors is None:
             colors = ColorSystem.STANDARD
@@ -398,7 +399,7 @@ _OFF = {"1": "22", "2": "22", "3": "23", "4": "24", "7": "27", "9": "29"}
 
 @lru_cache(1024)
 def _style_codes(before: Style | None, after: Style, base: Style, colors: ColorSystem) -> str:
-    """The escape sequence from one style to another, both over ``base``."""
+    """The escape sequence that changes one style to another, both over ``base``."""
     old: _Codes = ((), (), ()) if before is None else _sgr_codes(before, base, colors)
     new = _sgr_codes(after, base, colors)
     codes: list[str] = []
@@ -415,7 +416,7 @@ def _style_codes(before: Style | None, after: Style, base: Style, colors: ColorS
 
 
 def _sgr_codes(style: Style, base: Style, colors: ColorSystem) -> _Codes:
-    """Attributes, colour and background as SGR parameters."""
+    """The attributes, colour and background as SGR parameters."""
     combined = base + style
     front = combined.color.downgrade(colors).get_ansi_codes() if combined.color else ()
     back = combined.bgcolor.downgrade(colors).get_ansi_codes(False) if combined.bgcolor else ()

@@ -1,4 +1,4 @@
-"""Characters that show quantities without colour: bars for cells side by side, shades for areas."""
+"""Characters that show quantities without colour: bars for single cells, shades for areas."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ UNKNOWN = ("?", None)
 
 
 def bars(charset: Charset) -> str:
-    """Return the bar characters from low to full; nothing at all is shown as a dot."""
+    """The characters of a bar, from low to full. An amount of 0 is shown as a dot instead."""
     return _BARS[charset.name]
 
 
 def shades(charset: Charset) -> str:
-    """Return as many shades as ``HEAT`` has."""
+    """The characters of the shades; there are as many as ``HEAT`` has styles."""
     return _SHADES[charset.name]
 
 
 def grid_cells(charset: Charset) -> list[tuple[str, Style | None]]:
-    """A grid's cell by level: 0 is nothing, the last is full. Few styles, because each change of
-    style is sent to the terminal. Only the upper quarter is highlighted."""
+    """The cells of a grid by level: level 0 is empty, the last is full. There are few styles,
+    because each change of style is sent to the terminal; only the upper quarter is highlighted."""
     steps = bars(charset)
     looks: list[tuple[str, Style | None]] = [(charset.text("·"), None)]
     for level, char in enumerate(steps, 1):

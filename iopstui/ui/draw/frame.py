@@ -10,7 +10,7 @@ from iopstui.ui.draw.rows import Line, Piece, Row, cells
 from iopstui.ui.draw.style import BOLD, BORDER, FOCUS, KEY, Charset
 
 BORDER_COLUMNS = 4
-"""Columns of both borders and the blanks beside them."""
+"""The columns of both borders, with the blanks beside them."""
 _CHARS = {"utf8": tuple("╭╮╰╯─│"), "console": tuple("┌┐└┘─│"), "ascii": tuple("++++-|")}
 
 
@@ -19,12 +19,12 @@ def border_style(focused: bool) -> Style:
 
 
 def side_char(charset: Charset) -> str:
-    """A piece of the left or the right border."""
+    """A piece with the character of the left or right border."""
     return _CHARS[charset.name][5]
 
 
 def corners(charset: Charset) -> tuple[str, str]:
-    """Corners of the lower border."""
+    """The corners of the lower border."""
     left, right = _CHARS[charset.name][2:4]
     return charset.text(left), charset.text(right)
 
@@ -54,7 +54,7 @@ def top(
 
 
 def _without_last_group(value: list[Piece]) -> list[Piece]:
-    """Return the text without its last group; groups begin with a blank piece."""
+    """The pieces without the last group; each group begins with two blanks."""
     at = next((n for n in range(len(value) - 1, 0, -1) if value[n][0].startswith("  ")), 0)
     return value[:at]
 
@@ -90,7 +90,7 @@ def strip_blanks(row: Row) -> list[Piece]:
 def box_rows(
     first: Row, body: Sequence[Row], last: Row, charset: Charset, focused: bool
 ) -> list[Row]:
-    """A box; the rows of ``body`` are ``BORDER_COLUMNS`` narrower than it."""
+    """A box around ``body``, whose rows are ``BORDER_COLUMNS`` narrower than the box."""
     line, style = charset.text(side_char(charset)), border_style(focused)
     return [first, *(((f"{line} ", style), *row, (f" {line}", style)) for row in body), last]
 
@@ -100,14 +100,14 @@ def title_pieces(title: str) -> tuple[Piece, ...]:
 
 
 def head_value(head: Row) -> list[Piece]:
-    """Value at the right of a panel's first row."""
+    """The value at the right end of a panel's first row."""
     pieces = list(head)[1:]
     fills = [n for n, (text, _) in enumerate(pieces) if len(text) > 2 and not text.strip("─- ")]
     return strip_blanks(tuple(pieces[fills[0] + 1 : -1])) if fills else []
 
 
 def head_title(head: Row) -> list[Piece]:
-    """The title in a panel's first row, which is a rule."""
+    """The title in a panel's first row, which is a horizontal line."""
     title: list[Piece] = []
     pieces = list(head)
     if pieces and not pieces[0][0].strip(" ─-"):

@@ -1,4 +1,4 @@
-"""Layout of the screen for any size of the terminal. Pure: a size in, regions out."""
+"""Layout of the screen for a terminal of any size. Pure: takes a size and returns regions."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ MIN_WIDTH, MIN_HEIGHT = 60, 15
 FULL_WIDTH, FULL_HEIGHT = 118, 32
 SIDE_BY_SIDE_FROM = 160
 THREE_WIDE, THREE_HIGH = 200, 14
-"""Terminal width and chart height from which further charts are beside the first two, if there are
-no rows for them below."""
+"""From this terminal width and chart height on, further charts are beside the first two, if there
+are no rows for them below."""
 LABELS = 6
-"""Columns of labels in the latency chart: all three show the same span of time."""
+"""Columns for labels beside the latency chart. The other charts are as much narrower, because all
+three show the same span of time."""
 FINDING_ROWS, FINDING_BOX = 2, 4
-"""The rows of a finding: without a box, and at least in a box."""
+"""The rows of a finding without a box, and the least rows of its box."""
 CHART_ROWS = 8
 FIO_ROWS = 7
 DISK_ROWS = 4
 TWO_LINES_FROM = 20
-"""Rows of the terminal from which a finding outside a box has two rows."""
+"""From this terminal height on, a finding without a box has two rows."""
 RUNS = "runs"
 CHARTS = "charts"
 """The panel of further charts."""
@@ -41,8 +42,8 @@ NO_BOX = Box(0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class LayoutPlan:
-    """The dashboard's regions. ``tabbed``: only one pane at a time is shown; ``extra``: the panels
-    without a region of their own, by name."""
+    """The dashboard's regions. ``tabbed``: only one pane at a time is shown; ``extra`` are the
+    boxes of the panels without a region of their own, by name."""
 
     header: Box
     summary: Box
@@ -57,18 +58,18 @@ class LayoutPlan:
     footer: Box
     tabbed: bool
     framed: bool = False
-    """Panels are boxes."""
+    """Whether the panels are drawn as boxes."""
     strip: Box = NO_BOX
     answer: Box = NO_BOX
     extra: Mapping[str, Box] = field(default_factory=dict)
 
     def box(self, name: str) -> Box:
-        """Box of this panel; ``NO_BOX`` if it is not shown."""
+        """The box of this panel; ``NO_BOX`` if it is not shown."""
         return self.extra[name] if name in self.extra else getattr(self, name, NO_BOX)
 
 
 def too_small(width: int, height: int) -> bool:
-    """True if no dashboard fits."""
+    """Whether the terminal is too small for a dashboard."""
     return width < MIN_WIDTH or height < MIN_HEIGHT
 
 
@@ -106,8 +107,8 @@ def plan(
 
 
 def _bottom_boxes(width: int, height: int, finding: int) -> tuple[Box, Box]:
-    """The boxes of the message and the finding. If the finding has no box, it is below, and a long
-    message continues in its rows."""
+    """The boxes of the message and the finding. A finding without a box is below the message, and a
+    long message continues in its rows."""
     if not finding:
         return Box(0, height - 2, width, 1), NO_BOX
     if finding >= FINDING_BOX:
@@ -120,7 +121,7 @@ def _finding_rows(height: int) -> int:
 
 
 def large(width: int, height: int) -> bool:
-    """Whether all panels can be seen at once, as boxes."""
+    """Whether the terminal is large enough for all panels at once, as boxes."""
     return width >= FULL_WIDTH and height >= FULL_HEIGHT
 
 
@@ -176,7 +177,7 @@ def _three_columns(first: Box, width: int) -> tuple[Box, Box, Box]:
 
 
 def _bottom(layout: LayoutPlan) -> int:
-    """The first row of the lines at the bottom; they include the finding, unless it is beside the
+    """The first row of the lines at the bottom. The finding is one of them, unless it is beside the
     runs."""
     return (
         min(layout.finding.y, layout.message.y) if _has_finding_rows(layout) else layout.message.y
@@ -188,7 +189,7 @@ def _has_finding_rows(layout: LayoutPlan) -> bool:
 
 
 def _plan_moved_down(layout: LayoutPlan, by: int) -> LayoutPlan:
-    """Leave ``by`` rows free above the lines at the bottom."""
+    """The layout with the lines at the bottom moved down by ``by`` rows."""
     return replace(
         layout,
         message=_box_moved_down(layout.message, by),
@@ -204,7 +205,8 @@ def _box_moved_down(box: Box, by: int) -> Box:
 
 
 def _device_rows(disks: int) -> int:
-    """Rows of the kernel's panel with ``disks`` rows: title, heading and lower border beside."""
+    """The height of the kernel's panel with ``disks`` rows, a title, a heading and a lower
+    border."""
     return max(4, 3 + max(disks, 1))
 
 
@@ -254,7 +256,7 @@ def _full_plan(
     space = height - head - 2 - finding - tables
     columns = 2 if beside else 1
     cpu_rows = -(-max(cpus, 1) // columns)
-    # title, heading, lower border with text
+    # three rows are for the title, the heading and the lower border with text
     cpu_height = min(3 + cpu_rows, max(7, space * 2 // 5), space - CHART_ROWS)
     charts = space - cpu_height
     top = head + charts

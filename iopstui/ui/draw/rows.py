@@ -1,4 +1,4 @@
-"""Lines of a fixed width, made of styled pieces, and tables with fixed columns."""
+"""Rows of a fixed width, made of styled pieces, and tables with fixed columns."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 
 def cells(text: str) -> int:
-    """The width in cells of the terminal; ASCII text, the usual case, needs no table."""
+    """The width of a text in terminal cells. ASCII text, the usual case, needs no lookup."""
     return len(text) if text.isascii() else _wide(text)
 
 
-# half of the texts are the same borders, bars and dots as a second ago; rich's own cache is
-# avoided, since it would keep 4096 rows of charts that never occur again
+# half of the texts are the same borders, bars and dots as a second ago; not rich's own cache, which
+# would keep 4096 rows of charts that never occur again
 _wide = lru_cache(512)(cached_cell_len.__wrapped__)
 
 
@@ -63,12 +63,12 @@ def part(row: Row, begin: int, end: int) -> list[Piece]:
 def _cells_of(text: str, first: int, last: int) -> str:
     if len(text) == cells(text):
         return text[first:last]
-    # half of a wide character becomes a blank
+    # if a wide character is cut in half, split_cells leaves a blank
     return Segment(text).split_cells(last)[0].split_cells(first)[1].text
 
 
 class Line:
-    """Builds one row from left to right; ``build`` pads it to the width."""
+    """Builds a row from left to right. ``build`` pads it to the width."""
 
     def __init__(self, width: int, charset: Charset) -> None:
         self._width = width
@@ -83,7 +83,7 @@ class Line:
 
     def add(self, text: str, style: Style | None = PLAIN) -> Line:
         """Append as much of ``text`` as fits."""
-        # called hundreds of times a second: no properties or functions for the usual case
+        # called hundreds of times a second: avoid properties and function calls in the usual case
         space = self._width - self.used
         if not text or space <= 0:
             return self
@@ -137,7 +137,7 @@ class Line:
 
 
 def capital(title: str) -> str:
-    """A title with a capital letter, except fio's name."""
+    """The title with a capital letter; "fio" stays as it is."""
     return title if title.startswith("fio") else title[:1].upper() + title[1:]
 
 
@@ -171,7 +171,7 @@ def wrap(width: int, charset: Charset, text: str, style: Style | None = DIM) -> 
     return list(_wrapped(width, charset, text, style))
 
 
-# most texts are the same as in the second before
+# cached, because most texts are the same as a second ago
 @lru_cache(64)
 def _wrapped(width: int, charset: Charset, text: str, style: Style | None) -> tuple[Row, ...]:
     rows: list[Row] = []
@@ -191,7 +191,7 @@ def _wrapped(width: int, charset: Charset, text: str, style: Style | None) -> tu
 
 
 class Table(Generic[T]):
-    """A table whose columns depend only on its width, so numbers never move other numbers."""
+    """A table whose columns depend only on its width, so that a figure never moves others."""
 
     def __init__(self, columns: Sequence[Column], label: int, width: int, charset: Charset) -> None:
         self._width = width
@@ -212,7 +212,7 @@ class Table(Generic[T]):
 
     @property
     def used_width(self) -> int:
-        """Cells that label and columns take."""
+        """The width of the label and the columns together."""
         return self._label + sum(width for _, width in self.columns)
 
     def header(self, label: str = "", strong: str = "") -> Row:
@@ -237,7 +237,7 @@ class Table(Generic[T]):
         return spans
 
     def row(self, label: str, item: T, dim: bool = False, label_style: Style | None = BOLD) -> Row:
-        """Return a row of values, each right-aligned in its column."""
+        """A row of values, each right-aligned in its column."""
         line = Line(self._width, self._charset).add(fit(label, self._label), label_style)
         run, style = "", PLAIN
         for column, width in self.columns:
@@ -246,7 +246,7 @@ class Table(Generic[T]):
             text = column.text(item)
             size = cells(text)
             cell = " " * (width - size) + text if size <= width else fit(text, width)
-            # neighbours of one style are one piece: fewer escape sequences to send
+            # neighbours with the same style become one piece, which needs fewer escape sequences
             if cell_style != style and run:
                 line.add(run, style)
                 run = ""
@@ -256,12 +256,12 @@ class Table(Generic[T]):
 
 @lru_cache(32)
 def table_for(columns: Sequence[Column], label: int, width: int, charset: Charset) -> Table[Any]:
-    """The table for these arguments, which is made once, with its head."""
+    """The table for these arguments; made once and kept, with its head."""
     return Table(columns, label, width, charset)
 
 
 def order_text(columns: Iterable[Column], order: str) -> str:
-    """How a list is sorted; ``order``: the title of a column."""
+    """How a list is sorted, in words. ``order`` is the title of a column."""
     return f"sorted by {order}" if order in sortable(columns) else "busiest first"
 
 
@@ -269,7 +269,8 @@ def list_title(
     title: str, columns: Iterable[Column], order: str, frozen: bool, width: int,
     charset: Charset,
 ) -> Row:  # fmt: skip
-    """A list's title and order; ``frozen``: the screen shows an earlier second."""
+    """A list's title and order. ``frozen``: the screen shows an earlier second, which the list does
+    not."""
     note = ": current ones, not those of the frozen second" if frozen else ""
     right = ((order_text(columns, order), DIM),)
     return rule(width, charset, (title, BOLD), (note, WARNING), right=right)
@@ -279,8 +280,8 @@ def listing(
     columns: Sequence[Column], items: Sequence[Any], width: int, charset: Charset,
     most: int, order: str = "",
 ) -> list[Row]:  # fmt: skip
-    """A table of items: the first column is their label; ``most`` have a row. ``order``: the title
-    of the column that they are sorted by, "": as they come."""
+    """A table of items; the first column is the label. At most ``most`` items have a row. ``order``
+    is the title of the column by which they are sorted; "" keeps their order."""
     label, *others = columns
     order = order if order in sortable(columns) else ""
     table: Table[Any] = Table(others, label.width, width, charset)
@@ -293,7 +294,7 @@ def listing(
 
 
 def has_words(words: str, *texts: str) -> bool:
-    """Whether the ``texts`` together contain all ``words`` of a filter, whatever their case."""
+    """Whether the ``texts`` together contain all ``words`` of a filter, ignoring case."""
     text = " ".join(texts).lower()
     return all(word in text for word in words.lower().split())
 
@@ -304,14 +305,14 @@ def no_match(what: str, words: str, width: int, charset: Charset) -> Row:
 
 
 def pad(rows: Iterable[Row], height: int, width: int) -> list[Row]:
-    """Exactly ``height`` rows: the first ones, then blank ones."""
+    """Exactly ``height`` rows: the first ones, filled up with blank ones."""
     padded = list(rows)[:height]
     blank: Row = ((" " * width, PLAIN),)
     return padded + [blank] * (height - len(padded))
 
 
 def rows_text(rows: Iterable[Row]) -> str:
-    """Rows as lines of text, without blanks at their ends."""
+    """Rows as lines of text, without the blanks at their ends."""
     return "\n".join("".join(text for text, _ in row).rstrip() for row in rows).strip("\n")
 
 

@@ -1,8 +1,8 @@
 """Styles by role, and characters. Nothing is shown by colour alone.
 
 Each style names its role; the theme (theme.py) decides which colour the role has. The colours here
-are those of the ``terminal`` theme: sixteen colours, on the terminal's own background. Characters
-that a terminal lacks are replaced one by one, so that columns stay where they are."""
+are those of the ``terminal`` theme: sixteen colours, on the terminal's own background. Each
+character that a terminal lacks is replaced by one other, so that columns stay aligned."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ HEAT: tuple[Style, ...] = (
     _role("heat-4", "bright_green"),
     _role("heat-5", "bright_yellow", bold=True),
 )
-"""From few to many. Brightness grows in one direction; no step looks like an alarm."""
+"""From few to many I/Os. Brightness increases with each step, and no step looks like an alarm."""
 
 WARNING_FROM, CRITICAL_FROM = 70.0, 90.0
-"""Percent busy from which a bar is yellow, and red."""
+"""A bar is yellow from the first percentage on, and red from the second."""
 
 
 def load_style(percent: float) -> Style:
-    """The style of a bar that shows a load."""
+    """The style of a bar that shows a load in percent."""
     if percent >= CRITICAL_FROM:
         return ERROR
     return WARNING if percent >= WARNING_FROM else GOOD
@@ -67,8 +67,8 @@ def load_style(percent: float) -> Style:
 class Charset:
     """The characters a terminal can show.
 
-    ``dots`` is how many samples fit into one column of a chart; ``line`` is plotext's marker
-    ("braille" or a character), ``points`` the markers of the second and third line of a chart."""
+    ``dots`` is how many samples fit into one column of a chart. ``line`` is plotext's marker
+    ("braille" or a character); ``points`` are the markers of a chart's second and third line."""
 
     name: str
     line: str
@@ -88,12 +88,13 @@ class Charset:
         """``text`` in characters that this terminal can show; its length stays the same."""
         if self.name != "ascii" or text.isascii():
             return text
-        # '->' replaces the arrow and its blank: same width, and not read as "greater than"
+        # '->' replaces the arrow with its blank: this keeps the width and is not read as "greater
+        # than"
         text = text.replace("→ ", "->")
         return "".join(c if c.isascii() else PLAIN_SIGNS.get(c, "?") for c in text)
 
     def sentence(self, text: str) -> str:
-        """Return a sentence in this charset; its length may change."""
+        """A sentence in characters that this terminal can show; its length may change."""
         return self.text(ascii_arrows(text) if self.name == "ascii" else text)
 
 
@@ -105,9 +106,9 @@ ASCII = Charset("ascii", "*", ("o", "^"), 1, ":", "|", "-", "#", ".", "!", "-", 
 
 
 def charset_for(environ: Mapping[str, str] = os.environ) -> Charset:
-    """The characters of this terminal, from the locale and TERM.
+    """The character set of this terminal, chosen by the locale and TERM.
 
-    The Linux console's fonts have block characters but no braille."""
+    The fonts of the Linux console have block characters but no braille."""
     locale = next((environ[k] for k in ("LC_ALL", "LC_CTYPE", "LANG") if environ.get(k)), "")
     encoding = locale.rpartition(".")[2].partition("@")[0].lower().replace("-", "")
     if locale and encoding != "utf8":

@@ -2,7 +2,8 @@
 
 ``dark``, ``light`` and ``colourblind`` have their own colours if the terminal shows 256 or more;
 else they choose among the sixteen colours. ``terminal`` always uses the terminal's sixteen colours
-and its background. Textual's own themes work too: their roles are made from their colours."""
+and its background. Textual's own themes work, too; the colours of the roles are derived from
+theirs."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ from iopstui.ui.draw.style import ROLE
 
 DARK, LIGHT, COLOURBLIND, TERMINAL = "dark", "light", "colourblind", "terminal"
 AUTO = ""
-"""``dark``, or ``terminal`` if there are only sixteen colours."""
+"""Means ``dark``, or ``terminal`` if there are only sixteen colours."""
 CONTRAST = 4.5
-"""Of text to its background (WCAG AA)."""
+"""The least contrast of text to its background (WCAG AA)."""
 
 VARIABLES = {
     "muted": "muted", "strong": "strong", "key": "key", "fio": "fio", "device": "device",
@@ -43,7 +44,8 @@ def _designed_theme(
 ) -> Theme:
     """Make a theme. ``selected`` is the background of the row under the cursor; each role must be
     readable on it."""
-    # one colour for each role: the colours that Textual would derive may be too faint to read
+    # set each of Textual's variables to a role's colour: the ones that Textual would derive may be
+    # too faint
     own_variables = {VARIABLES[role]: colour for role, colour in roles.items()} | {
         "text": colours["foreground"], "text-muted": roles["muted"],
         "text-disabled": roles["muted"], "foreground-muted": roles["muted"],
@@ -99,7 +101,7 @@ OWN_THEMES: dict[str, Theme] = {
          "heat-1": "#8fb3d9", "heat-2": "#6798cb", "heat-3": "#3d7dba", "heat-4": "#1b5c9c",
          "heat-5": "#0a2f5e"},
     ),
-    # blue against orange, and by brightness: safe for all common kinds of colour blindness
+    # blue against orange, with different brightness: safe for all common kinds of colour blindness
     COLOURBLIND: _designed_theme(
         COLOURBLIND, True, "#1e2d4b",
         {"background": "#10131a", "surface": "#171c25", "panel": "#202732",
@@ -122,7 +124,7 @@ _PLAIN_ROLES = {
     "heat-1": "ansi_blue", "heat-2": "ansi_cyan", "heat-3": "ansi_green",
     "heat-4": "ansi_bright_green", "heat-5": "ansi_bright_yellow",
     "text-muted": "ansi_default", "text-disabled": "ansi_default",
-    # buttons look like plain text: dim blue text was hard to read
+    # links look like plain text: dim blue was hard to read
     "link-color": "ansi_default", "link-color-hover": "ansi_default",
     "surface": "ansi_default", "panel": "ansi_default", "boost": "ansi_default",
     "border": "ansi_cyan", "border-blurred": "ansi_bright_black",
@@ -163,7 +165,7 @@ TERMINAL_THEMES: dict[str, Theme] = {
     COLOURBLIND: _sixteen_colour_theme(f"{COLOURBLIND}-16", "ansi-dark"),
 }
 NAMES = (DARK, LIGHT, COLOURBLIND, TERMINAL)
-"""What --theme takes, besides Textual's own."""
+"""The values of --theme, besides Textual's own themes."""
 
 
 def _parse_styles(colours: Mapping[str, str]) -> dict[str, Style]:
@@ -174,7 +176,7 @@ def _parse_styles(colours: Mapping[str, str]) -> dict[str, Style]:
 
 
 _PALETTE_OF_16: dict[str, dict[str, Style]] = {
-    # only blue, red, magenta and the grey are readable on white in every terminal's palette
+    # on white, only blue, red, magenta and grey are readable in every terminal's palette
     f"{LIGHT}-16": _parse_styles({
         "key": "blue", "fio": "blue", "p50": "blue", "focus": "blue", "device": "magenta",
         "good": "magenta", "warning": "red", "p99": "red", "critical": "red underline",
@@ -199,7 +201,7 @@ class Colours(LineFilter):
         self._of = lru_cache(512)(self._coloured)
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return the text in other colours. Blanks are never underlined."""
+        """A text in the colours of the theme. Blanks are never underlined."""
         coloured: list[Segment] = []
         for segment in segments:
             text, style, control = segment
@@ -228,7 +230,8 @@ _ROLES_OF_16 = {1: "critical", 2: "good", 3: "warning", 4: "heat-2", 5: "mark", 
 
 
 def _role_of(style: Style) -> str:
-    """The role that one of the sixteen colours stands for if the style names none."""
+    """The role that a style's colour, one of the sixteen, stands for, if the style names no
+    role."""
     color = style.color
     if color is not None and color.type is ColorType.STANDARD:
         return _ROLES_OF_16.get(color.number or 0, "")
@@ -239,7 +242,7 @@ _BLANKS = re.compile("( +)")
 
 
 def _readable(colour: Color, background: Color, foreground: Color) -> Color:
-    """``colour``, blended with the foreground until it is readable."""
+    """``colour``, blended with the foreground until it is readable on the background."""
     for step in range(11):
         blended = colour.blend(foreground, step / 10, alpha=1)
         if contrast(blended, background) >= CONTRAST:
@@ -248,7 +251,7 @@ def _readable(colour: Color, background: Color, foreground: Color) -> Color:
 
 
 def contrast(first: Color, second: Color) -> float:
-    """The contrast ratio of two colours, 1 to 21 (WCAG 2)."""
+    """The contrast ratio of two colours, from 1 to 21 (WCAG 2)."""
     low, high = sorted((_luminance(first), _luminance(second)))
     return (high + 0.05) / (low + 0.05)
 
@@ -304,8 +307,8 @@ def _palette(app: App[int]) -> Mapping[str, Style]:
 
 
 def prepare_theme(app: App[int], name: str) -> None:
-    """Set the theme of an ``app`` before it runs. A later change would read all style sheets a
-    second time before the first frame."""
+    """Set the theme of ``app`` before it runs. A later change would make Textual read all style
+    sheets a second time before the first frame."""
     for theme in (*OWN_THEMES.values(), TERMINAL_THEMES[TERMINAL]):
         app.register_theme(theme)
     app.set_reactive(type(app).theme, _register_theme(app, name))
@@ -319,17 +322,17 @@ def prepare_theme(app: App[int], name: str) -> None:
 
 
 def change_theme(app: App[int], name: str) -> None:
-    """Show the running ``app`` in another theme, at once."""
+    """Switch the running ``app`` to another theme, at once."""
     app.theme = _register_theme(app, name)
 
 
 def plain_name(name: str) -> str:
-    """The command-line name of a theme that is made for sixteen colours."""
+    """The command-line name of a theme variant that is made for sixteen colours."""
     return next((plain for plain, theme in TERMINAL_THEMES.items() if theme.name == name), name)
 
 
 def theme_names(app: App[int]) -> tuple[str, ...]:
-    """The themes that are distinguishable here: with few colours none of Textual's own."""
+    """The themes that look different here. With few colours, Textual's own themes are left out."""
     sixteen = app.no_color or few_colours(app)
     return (
         NAMES
@@ -339,7 +342,7 @@ def theme_names(app: App[int]) -> tuple[str, ...]:
 
 
 def apply_roles(app: App[int]) -> None:
-    """Apply the theme's colours to the roles; everything is painted again."""
+    """Give the roles the theme's colours, and paint everything again."""
     app._filters[:] = [
         line_filter for line_filter in app._filters if not isinstance(line_filter, Colours)
     ]
@@ -352,7 +355,8 @@ def apply_roles(app: App[int]) -> None:
 
 
 def _register_theme(app: App[int], name: str) -> str:
-    """The name of the theme that can be shown for ``name`` here; AUTO where there is none."""
+    """Register the theme for ``name`` that this terminal can show. Returns its name; AUTO if there
+    is none."""
     sixteen = app.no_color or few_colours(app)
     if sixteen:
         theme = TERMINAL_THEMES.get(name, TERMINAL_THEMES[TERMINAL])
@@ -369,7 +373,7 @@ def few_colours(app: App[int]) -> bool:
 
 
 def use_terminfo(app: App[int]) -> None:
-    """Trust terminfo if TERM's name does not say that there are 256 colours."""
+    """Ask terminfo for the number of colours if TERM's name does not imply 256 colours."""
     if app.console._color_system is not ColorSystem.STANDARD:
         return
     import curses

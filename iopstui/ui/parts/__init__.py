@@ -1,1 +1,1 @@
-"""The actions of the dashboard's keys; each module is one part of the application."""
+"""The keys of the dashboard and their actions; each module is one part of the application."""

@@ -38,8 +38,8 @@ NO_EXPERIMENTS_HERE = "this session cannot run experiments"
 
 
 class ExperimentKeys(Part):
-    """The experiment of this screen's session, one at a time. Without ``background`` none can be
-    started, with ``none_here`` as the reason; a recorded one is shown on request."""
+    """The keys for experiments, of which one runs at a time. Without ``background`` none can be
+    started, and ``none_here`` says why; a recorded one can still be shown."""
 
     def __init__(
         self,
@@ -56,71 +56,71 @@ class ExperimentKeys(Part):
         self.screen: Screen[None] | None = None
         self.place = ""
         """The name of the place where experiments run, if it is not the target's."""
-        # the state of an earlier session's last experiment, until this session has one
+        # the last experiment of an earlier session, kept until this session has its own
         self._kept: tuple[Target, LiveState] | None = None
         self._jobs = jobs
         self._emit = emit
         self._hints = hints
         self._unavailable_text = none_here
-        # by kind: the form's fields and values of the last start
+        # the form's fields and values at the last start, by the experiment's kind
         self._form_values: dict[str, tuple[Sequence[Field], Mapping[str, str]]] = {}
 
-    # -- what is known
+    # -- the state of the experiment
 
     @property
     def experimenting(self) -> bool:
-        """True from the Enter that starts it until all its changes are undone."""
+        """Whether an experiment was started and has not yet undone all its changes."""
         return self.running_experiment is not None and self.running_experiment.active
 
     @property
     def active(self) -> bool:
-        """True while the known experiment measures."""
+        """Whether the newest experiment is still measuring."""
         experiment = self.port.state.experiment
         return experiment is not None and experiment.active
 
     @property
     def noun(self) -> str:
-        """Name of the current or last experiment in a sentence; "" if there is none."""
+        """How a sentence names the current or last experiment; "" if there is none."""
         experiment = self._shown_state.experiment
         return experiment.noun if experiment is not None else ""
 
     @property
     def _shown_state(self) -> LiveState:
-        """The state with the newest experiment: this session's, else the kept one."""
+        """The state that has the newest experiment: this session's, else the kept one."""
         state = self.port.state
         return self._kept[1] if state.experiment is None and self._kept is not None else state
 
     @property
     def _last_text(self) -> str:
-        """The last experiment, with its disk if that is another one."""
+        """The last experiment in words, with its target if that was another one."""
         if self.port.state.experiment is not None or self._kept is None:
             return self.noun
         return f"{self.noun} on {printable(self._kept[0].name)}"
 
     @property
     def can_stop(self) -> bool:
-        """Whether x stops the shown experiment."""
+        """Whether the key x stops the shown experiment."""
         return self.background is not None and (self.active or not self.noun)
 
     @property
     def can_renew(self) -> bool:
-        """Whether n starts another."""
+        """Whether the key n starts another experiment."""
         return self.background is not None and not self.active and bool(self.noun)
 
     @property
     def is_shown(self) -> bool:
-        """True while its screen is open, and nothing over it."""
+        """Whether its screen is open, with nothing over it."""
         return self.port.is_shown(self.screen)
 
     def refuses_disturbance(self) -> bool:
-        """True while an experiment must not be disturbed; the user is told."""
+        """Whether an experiment must not be disturbed; if so, shows a message."""
         if self.experimenting:
             self.port.show_message("info", "an experiment is running; x stops it")
         return self.experimenting
 
     @property
     def mode(self) -> str | None:
-        """EXPERIMENT while one measures."""
+        """EXPERIMENT while an experiment is measuring."""
         return EXPERIMENT if self.active else None
 
     def refuses(self, action: Action) -> bool:
@@ -141,8 +141,8 @@ class ExperimentKeys(Part):
         self._open("compare")
 
     def _open(self, kind: str) -> None:
-        """Show the running experiment; else the form, after a question if there is a result to
-        show."""
+        """Show the running experiment; else the form, but if there is a result, ask first whether
+        to show that."""
         if self.active or (self.noun and self.background is None):
             self.show()
         elif self.noun:
@@ -179,12 +179,12 @@ class ExperimentKeys(Part):
         port.push(self.screen)
 
     def show_screen(self) -> None:
-        """Open the experiment's screen over the dashboard at its first event."""
+        """Open the experiment's screen over the dashboard, when its first event arrives."""
         if self.background is not None and self.port.is_shown(self.port.dashboard):
             self.show()
 
     def renew(self) -> None:
-        """Open the form for a new experiment in place of the result."""
+        """Open the form for a new experiment, in place of the last result."""
         experiment = self._shown_state.experiment
         if experiment is None or experiment.active:
             return
@@ -244,7 +244,7 @@ class ExperimentKeys(Part):
         self.begin(background, chosen.experiment, chosen.start_over)
 
     def begin(self, background: Background, ready: Any, start_over: bool = False) -> None:
-        """Start an experiment that has been checked."""
+        """Start an experiment that has passed its checks."""
         self._jobs.forget_pending()
         self.running_experiment = background.start(ready, self._emit, self.port.state.t, start_over)
 
@@ -256,7 +256,7 @@ class ExperimentKeys(Part):
         if self.active:
             self.port.show_message("info", f"stopping the {self.noun}; its results are kept")
 
-    # -- what happens around it
+    # -- calls from the application
 
     def feed(self, event: Event) -> None:
         """Pass on an event of the session, in the session's thread."""
@@ -269,11 +269,11 @@ class ExperimentKeys(Part):
             self._kept = target, self.port.state
 
     def forget(self) -> None:
-        """Forget what runs: another session starts."""
+        """Forget the running experiment, because another session starts."""
         self.running_experiment = None
 
     def say_kept(self) -> None:
-        """Tell where the result of an earlier session is."""
+        """Show a message on how to see the result of an earlier session."""
         if self.noun:
             self.port.show_message("info", f"w shows the last {self._last_text}; q prints it")
 
@@ -283,7 +283,7 @@ class ExperimentKeys(Part):
             self.running_experiment.stop()
 
     def wait(self) -> None:
-        """After the session was closed, wait until the experiment's files are removed."""
+        """After the session has been closed, wait until the experiment has removed its files."""
         if self.running_experiment is not None:
             self.running_experiment.wait(START_TIMEOUT_S)
 
@@ -325,7 +325,7 @@ class ExperimentKeys(Part):
             offered_on=BOTH_SCREENS,
         ),
         Action(
-            # bound by its screen, as the next
+            # the experiment's screen binds this key and the next one
             "new_experiment", (Key("", "n"),), renew,
             title=lambda e: "New experiment" if e.background and not e.experimenting else "",
             note="the form again",

@@ -1,4 +1,4 @@
-"""What a feature may add to the screen: keys of its own, and what they show."""
+"""What a feature may add to the screen: keys, actions and rows of its own."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from iopstui.ui.port import Port
 
 class FeaturePart(Part):
     """The keys of a feature; its module ``screen_part`` names the class as ``PART``. ``conditions``
-    says what a session measures; ``first`` is what the command line wants to begin with."""
+    returns a session's target and request; ``first`` is what the command line asked to begin
+    with."""
 
     HELP: ClassVar[tuple[str, tuple[tuple[str, str], ...]]] = ("", ())
-    """Its section of the help: a title ("": no section), and rows of keys and their meaning."""
+    """The feature's section in the help: a title ("": no section), and rows of keys with their
+    meaning."""
     HOME_ACTION: ClassVar[tuple[str, str, str] | None] = None
-    """The home screen's action that calls ``choose``: key, title and name."""
+    """The action on the home screen that calls ``choose``: its key, title and name."""
 
     def __init__(
         self, port: Port, jobs: JobKeys, experiments: ExperimentKeys,
@@ -30,23 +32,23 @@ class FeaturePart(Part):
         super().__init__(port)
 
     def choose(self) -> None:
-        """Let the user choose from what the feature offers."""
+        """Let the user choose one of the things that the feature offers."""
 
     def begin_first(self) -> None:
-        """A session has begun: start what the command line asked for."""
+        """Start what the command line asked for, because the first session has begun."""
 
     def event(self, event: Event) -> None:
-        """Take an event of the session, after the state has applied it."""
+        """Handle an event of the session; the state has already applied it."""
 
     def strip(self, width: int, height: int, tabbed: bool) -> Sequence[Row]:
-        """Rows above the panels of the dashboard."""
+        """Rows to show above the message, at the bottom of the dashboard."""
         return ()
 
     def forget(self) -> None:
-        """The session makes way for another."""
+        """Forget the session, because another one will replace it."""
 
     async def close(self) -> None:
-        """The session was closed: undo what is left to undo."""
+        """Undo what is left to undo, because the session was closed."""
 
     def end(self) -> None:
         """Like ``close``, after the application's loop has ended."""

@@ -1,4 +1,4 @@
-"""Keys of the job: choose it, change its options, run it, stop it."""
+"""The keys of the job: choose it, change its options, run it, stop it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ BUSY = frozenset({EXPERIMENT, LESSON})
 
 
 class JobKeys(Part):
-    """``overrides`` are the changed fio options, ``job`` the one that r runs."""
+    """The keys that run a job. ``job`` is the job that the key r runs, ``overrides`` are the
+    changed fio options."""
 
     def __init__(
         self, port: Port, jobs: Sequence[ShippedJob], job: str | None, overrides: Mapping[str, str]
@@ -32,16 +33,16 @@ class JobKeys(Part):
         self.jobs = list(jobs)
         self.overrides = dict(overrides)
         self._job = job
-        # job and options of the last request and of the one before it, which still runs if the
-        # last one is refused
+        # job and options of the previous and the newest request: if the newest is refused, the
+        # previous run goes on
         self._requests = [(job, dict(overrides))] * 2
         self._refusals = 0
         self._restart_timer: Timer | None = None
 
     @property
     def job(self) -> str:
-        """The job that r runs. The default job writes only on a scratch file: a job that writes to
-        a device or an existing file is refused."""
+        """The job that the key r runs. The default job writes only to a scratch file; it is refused
+        for a device or an existing file."""
         if self._job is not None:
             return self._job
         names = [job.name for job in self.jobs]
@@ -55,7 +56,7 @@ class JobKeys(Part):
 
     @property
     def engine(self) -> str:
-        """The ioengine of the next run, as far as option or job name one; else ""."""
+        """The ioengine of the next run, if an option or the job's name says it; else ""."""
         if "ioengine" in self.overrides:
             return self.overrides["ioengine"]
         text = next((job.text for job in self.jobs if job.name == self.job), "")
@@ -64,12 +65,12 @@ class JobKeys(Part):
 
     @property
     def mode(self) -> str | None:
-        """RUNNING from the request of a job to its end: r stops it."""
+        """RUNNING from the request of a job to its end, while the key r stops it."""
         state = self.port.state
         return RUNNING if state.running or state.next_run.requested else None
 
     def choose(self, job: str, overrides: Mapping[str, str]) -> None:
-        """Make the next run one of ``job`` with ``overrides``; earlier changes are forgotten."""
+        """Choose the next run: ``job`` with ``overrides``. Earlier changes are forgotten."""
         self._job, self.overrides = job, dict(overrides)
         self.forget_pending()
 
@@ -92,8 +93,7 @@ class JobKeys(Part):
         self.port.refresh_footer()
 
     def _take_refusals(self) -> None:
-        """The last request was refused, and the job before it goes on: restore that one's
-        options."""
+        """If the last request was refused, restore the options of the job that goes on."""
         refusals = self.port.state.next_run.refusals
         if refusals > self._refusals:
             self._job, overrides = self._requests[0]
@@ -111,11 +111,11 @@ class JobKeys(Part):
         self.run(self.job)
 
     def run_first(self) -> None:
-        """Run the job of the command line, without a message."""
+        """Run the job of the command line, without showing a message."""
         self._request_run()
 
     def run(self, job: str) -> None:
-        """Start ``job`` with the changed options in place of a running one."""
+        """Start ``job`` with the changed options; it replaces a running job."""
         if self.port.session is None:
             return
         self._job = job
@@ -140,11 +140,11 @@ class JobKeys(Part):
             self.run(name)
 
     def iodepth(self, up: bool) -> None:
-        """Double or halve the option; a running job goes on with it."""
+        """Double or halve iodepth; a running job is run again with the new value."""
         self._double(knobs.IODEPTH, up)
 
     def numjobs(self, up: bool) -> None:
-        """Double or halve the option; a running job goes on with it."""
+        """Double or halve numjobs; a running job is run again with the new value."""
         self._double(knobs.NUMJOBS, up)
 
     def _double(self, knob: knobs.OptionKey, up: bool) -> None:
@@ -174,14 +174,14 @@ class JobKeys(Part):
         return knobs.current_value(knob, self.overrides, step.title if step else "", text)
 
     def _change_option(self, knob: knobs.OptionKey, value: str) -> None:
-        """Take the new value; a running job goes on with it once the key is released."""
+        """Set the new value; a running job is run again with it after the key is released."""
         self._take_refusals()
         self.overrides[knob.option] = value
         self.option_changed(knob.option, f"{knob.name} {value}")
 
     def option_changed(self, option: str, change: str) -> None:
-        """Run the job with ``change``, a new value of ``option``; without a running job it applies
-        to the next run."""
+        """Run the job again with ``change``, a new value of ``option``. If no job runs, the change
+        applies to the next run."""
         state = self.port.state
         if not state.running and not state.next_run.requested:
             self.port.show_message("info", f"{change} applies to the next run (r runs {self.job})")
@@ -193,7 +193,7 @@ class JobKeys(Part):
         self._restart_timer = self.port.call_after(RESTART_DELAY_S, self.restart_with_changes)
 
     def go_on_with(self, option: str, value: str) -> None:
-        """Go on with another value of an option at once; without a running job, start it."""
+        """Run the job with another value of an option at once."""
         self._take_refusals()
         self.overrides[option] = value
         self.port.state.next_run.note_change(option, f"{option} {value}")
@@ -203,7 +203,7 @@ class JobKeys(Part):
             self._request_run()
 
     def restart_with_changes(self) -> None:
-        """Run the job with the changed options, and add a mark to the charts."""
+        """Run the job again with the changed options, and put a mark on the charts."""
         state = self.port.state
         step = state.step
         before = (step.title, step.options) if step is not None and state.running else ("", {})
@@ -214,7 +214,7 @@ class JobKeys(Part):
             self._request_run(text)
 
     def decide(self) -> None:
-        """Run the job with the options that decide an active finding."""
+        """Run the job with the options that test an active finding."""
         finding = self._testable_finding()
         live = self.port.live
         if finding is None or live is None:
@@ -233,7 +233,7 @@ class JobKeys(Part):
         return next((finding for finding in findings if finding.test), None)
 
     def forget_pending(self) -> None:
-        """Forget an option that was changed just now: it gets no run."""
+        """Forget an option that was changed just now, so that no run is started for it."""
         self.port.state.next_run.forget_changes()
 
     ACTIONS = (

@@ -29,15 +29,16 @@ OPTION_HELP = (
 
 
 class KernelKeys(Part):
-    """Tunables of the disks act at once; a changed option needs another run."""
+    """Keys for tunables of the disks, which have an effect at once, and for options, which need
+    another run."""
 
     def __init__(self, port: Port, jobs: JobKeys, experiments: ExperimentKeys) -> None:
         super().__init__(port)
         self._jobs = jobs
         self._experiments = experiments
-        # whether the user has agreed that the key changes a setting of the disk
+        # whether the user has agreed that the key a changes a setting of the disk
         self._affinity_confirmed = False
-        # options typed in this session, the newest last
+        # the options typed in this session, the newest last
         self._options: list[str] = []
 
     @property
@@ -48,7 +49,7 @@ class KernelKeys(Part):
     # -- tunables of the disks
 
     def _queued_disk(self, name: str) -> BlockDevice | None:
-        """The first disk that has a queue to set; shows a message if there is none."""
+        """The first disk whose queue has the tunable ``name``; shows a message if there is none."""
         session = self.port.open_session
         missing = self.port.state.missing_devices
         if missing and len(missing) == len(session.target.opened):
@@ -96,7 +97,7 @@ class KernelKeys(Part):
         self._set_affinity(value)
 
     def _set_affinity(self, value: str) -> None:
-        # an experiment may have started since the question
+        # check again: an experiment may have started since the question
         if self.port.session is not None and not self._experiments.refuses_disturbance():
             self.port.session.set_tunable("rq_affinity", value)
 
@@ -128,19 +129,20 @@ class KernelKeys(Part):
             self.port.session.set_tunable("scheduler", value)
 
     def settings(self) -> None:
-        """Open the list of all tunables."""
+        """Open the list of the tunables."""
         from iopstui.ui.dialogs.settings import Settings
 
         state, charset, session = self.port.state, self.port.charset, self.port.open_session
         self.port.push(Settings(session.knobs, self._change_setting, state, charset))
 
     def _change_setting(self, name: str, value: str) -> None:
-        # an experiment may have started since the list was opened
+        # check again: an experiment may have started since the list was opened
         if self.port.session is not None and not self._experiments.refuses_disturbance():
             self.port.session.set_tunable(name, value)
 
     def alternate(self) -> None:
-        """Measure the last changed tunable's values before and after the change in turn."""
+        """Compare the value of the last changed tunable with the one before, by measuring both in
+        turn."""
         live, change = self.port.live, self.port.state.tunable_change
         if live is None:
             return
@@ -187,7 +189,7 @@ class KernelKeys(Part):
         self._jobs.option_changed(option, change)
 
     def bind_queues(self) -> None:
-        """Bind the next run's jobs to hardware queues, or stop doing so."""
+        """Bind the next run's jobs to hardware queues; the second time, do not bind them."""
         session = self.port.open_session
         if not session.bind and self._queued_disk("binding to hardware queues") is None:
             return
@@ -257,8 +259,8 @@ def read_engine_options(engine: str) -> Mapping[str, str]:
 
 
 def check_with_fio(text: str, engine: str) -> None:
-    """Raise UsageError if ``option=value`` is not valid in a job of this engine. Without fio the
-    check is made when the job starts."""
+    """Raise UsageError if ``option=value`` is not valid in a job of this engine. Without fio
+    nothing is checked until the job starts."""
     from iopstui.fio.inspect import check_option, find_fio
 
     option, value = parse_option(text)

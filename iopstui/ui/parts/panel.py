@@ -10,14 +10,14 @@ from iopstui.ui.port import Port
 
 
 class LeaveKeys(Part):
-    """``leave`` stops whatever runs, then ends the screen."""
+    """The key q. ``leave`` stops whatever runs, then ends the screen."""
 
     def __init__(self, port: Port, leave: Callable[[], Awaitable[None]]) -> None:
         super().__init__(port)
         self._leave = leave
 
     def quit(self) -> Awaitable[None]:
-        """Stops a running job first; the terminal is left as it was."""
+        """Stop a running job, then end the screen and restore the terminal."""
         return self._leave()
 
     ACTIONS = (
@@ -31,8 +31,8 @@ class LeaveKeys(Part):
 
 
 class PanelKeys(Part):
-    """Keys of panels: on a large screen all panels are visible, on a small one a pane is as large
-    as possible."""
+    """Keys of panels. On a large screen all panels are visible; on a small one, one pane fills the
+    screen."""
 
     @property
     def can_open(self) -> bool:
@@ -41,7 +41,8 @@ class PanelKeys(Part):
 
     @property
     def can_close(self) -> bool:
-        """Whether a panel is zoomed or the screen is frozen; a chosen cell is left first."""
+        """Whether Esc has something to close: a zoomed panel, a span of time, or a frozen screen. A
+        chosen cell comes before these."""
         dashboard = self.port.dashboard
         return (
             dashboard is not None and dashboard.chosen_cell is None and dashboard.has_something_open
@@ -52,8 +53,8 @@ class PanelKeys(Part):
         self.port.refresh_footer()
 
     def close(self) -> None:
-        """Show all panels again; if they were shown, the whole time; if that was, too, the current
-        second."""
+        """Undo the first of these that applies: a zoomed panel, a chosen span of time, a frozen
+        screen."""
         dashboard = self.port.open_dashboard
         if dashboard.fullscreen:
             dashboard.show_fullscreen(None)
@@ -65,8 +66,8 @@ class PanelKeys(Part):
         dashboard.paint(even_if_frozen=True)
 
     def tab(self, tab: int) -> None:
-        """Focus a panel; zoom the focused one, or show all again. On a small screen: show that
-        pane."""
+        """Focus a panel. If it has the focus, zoom it, or show all panels again. On a small screen,
+        show that pane."""
         dashboard = self.port.open_dashboard
         if tab >= len(dashboard.tabs):
             return
@@ -80,7 +81,7 @@ class PanelKeys(Part):
             dashboard.focus_panel(tab)
 
     def show_all(self) -> None:
-        """Show all panels again, if they fit."""
+        """Show all panels again if they fit."""
         if self.port.open_dashboard.fullscreen:
             self.port.open_dashboard.show_fullscreen(None)
 

@@ -1,4 +1,4 @@
-"""The ramp: a running job gets one depth after another, and keeps the best."""
+"""The ramp: try one depth after another with a running job, and keep the best."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RULE = "ramp"
 
 
 class RampKeys(Part):
-    """The key of the ramp. ``asked`` is the range that the command line gave, if any."""
+    """The key of the ramp. ``asked`` is the range given on the command line, if any."""
 
     def __init__(self, port: Port, jobs: JobKeys, asked: RampRange | None = None) -> None:
         super().__init__(port)
@@ -35,7 +35,7 @@ class RampKeys(Part):
         self._value = 0
         self._step: int | None = None
         self._switching = False
-        """The best depth's own run has not begun yet."""
+        """Whether a run at the best depth was requested and has not begun yet."""
 
     @property
     def active(self) -> bool:
@@ -43,7 +43,7 @@ class RampKeys(Part):
 
     @property
     def title(self) -> str:
-        """What the command palette calls it."""
+        """Its title in the command palette."""
         return "Stop the ramp" if self._ramp else f"Ramp {self._range}"
 
     @property
@@ -51,7 +51,7 @@ class RampKeys(Part):
         return self.asked or parse_ramp(DEFAULT)
 
     def start_or_stop(self) -> None:
-        """Begin with the lowest depth; stop a ramp where it is."""
+        """Begin with the lowest depth, or stop a ramp at its present depth."""
         if self._ramp is not None:
             self._end(f"the ramp was stopped at {self._ramp.range.option} {self._value}")
             return
@@ -66,7 +66,7 @@ class RampKeys(Part):
         self._set(self._range.values[0])
 
     def _set(self, value: int) -> None:
-        """Go on with another depth, in a new run that takes over."""
+        """Continue with another depth, in a new run that replaces the running one."""
         assert self._ramp is not None
         option, before = self._ramp.range.option, self._current
         self._value, self._step = value, None
@@ -79,19 +79,19 @@ class RampKeys(Part):
 
     @property
     def _current(self) -> int | None:
-        """The depth of the run that is under way, as its title says."""
+        """The depth of the present run, read from its title."""
         step, knob = self.port.state.step, knobs.BY_OPTION[self._range.option]
         value = knobs.title_value(knob, step.title) if step is not None else None
         return int(value) if value else None
 
     def refuses(self, action: Action) -> bool:
-        """End the ramp if a key changes the run: the user takes over."""
+        """End the ramp if a key changes the run, because the user wants control."""
         if self._ramp is not None and action.measures and action.id != RULE:
             self._end(f"the ramp ended at {self._ramp.range.option} {self._value}: another key")
         return False
 
     def event(self, event: Event) -> None:
-        """Follow the session: measure each depth, then go on."""
+        """Follow the session's events: measure each depth, then set the next one."""
         if self._ramp is None:
             if isinstance(event, StepStarted):
                 self.port.state.ramp = self.port.state.ramp if self._switching else None
@@ -101,7 +101,7 @@ class RampKeys(Part):
             case StepStarted() if self._current == self._value:
                 self._step = event.step
             case StepFinished() if event.error:
-                # the error is the message
+                # no message of the ramp: the session shows the error
                 self._ramp, self._step = None, None
             case StepFinished() if event.step == self._step:
                 self._end("the ramp ended with the run")

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 REPORTS = "report" in command_modules()
-"""Whether this program makes reports."""
+"""Whether this program has the command `report`."""
 REPORT_TITLE = "HTML report"
 REPORT_WORD = "report, " if REPORTS else ""
 REPORT_HELP = (
@@ -47,22 +47,22 @@ REPORT_HELP = (
 )
 NOTHING_YET = "Nothing measured yet: no report."
 TOAST_S = 3.0
-"""Seconds that a message covers what is below it."""
+"""How many seconds a message covers the screen below it."""
 NAME = "iopstui-%Y%m%d-%H%M%S.iops"
 
 
 class RecordKeys(Part):
-    """Starts and stops a recording, and writes a report of it."""
+    """The key S: starts and stops a recording, and writes a report of it."""
 
     def __init__(self, port: Port, take_picture: Callable[[], None]) -> None:
         super().__init__(port)
         self._take_picture = take_picture
-        # the last recording, until it has a report
+        # the last recording, if no report of it was written yet
         self._last_recording: Path | None = None
 
     @property
     def recording(self) -> bool:
-        """True while a recording is made."""
+        """Whether a recording is running."""
         session = self.port.live
         return session is not None and session.recording is not None
 
@@ -85,7 +85,7 @@ class RecordKeys(Part):
         session = self.port.live
         if session is None:
             return
-        # the session sends a notice then, which also updates the footer's keys
+        # the session then sends a notice, after which the footer's keys are updated
         if session.recording is not None:
             self._last_recording = session.recording
             session.stop_recording()
@@ -96,8 +96,8 @@ class RecordKeys(Part):
             self.port.show_message("error", error.full_text)
 
     def report(self) -> None:
-        """Write an HTML report of the recording that is made or played. Without one, of the
-        recording that has just ended, or of the last minutes."""
+        """Write an HTML report of the recording that is being made or played; without one, of the
+        recording that has just ended, else of the last minutes."""
         port, session = self.port, self.port.live
         if port.replay_path is not None:
             output = _free(Path.cwd() / f"{port.replay_path.stem}.html")
@@ -113,7 +113,8 @@ class RecordKeys(Part):
         port.run_in_background(work, "report")
 
     async def _report_last(self, session: LiveSession) -> None:
-        """Report the run kept in memory. It is saved first: the report is made from the file."""
+        """Write a report of the last minutes, which are in memory. They are saved first, because a
+        report is made from a file."""
         recording = Path.cwd() / time.strftime(NAME)
         try:
             seconds = await asyncio.to_thread(session.save_kept, recording)
@@ -127,9 +128,9 @@ class RecordKeys(Part):
         await self._write_report(recording, recording.with_suffix(".html"), period)
 
     async def _write_report(self, recording: Path, output: Path, period: str = "") -> None:
-        """Write a report in a separate process: a long recording takes a while, and measuring
-        continues."""
-        # the same program, wherever it was started from
+        """Write a report in a separate process, because a long recording takes a while, and
+        measuring continues."""
+        # so that the child imports the same program, wherever that was started from
         environment = {**os.environ, "PYTHONPATH": str(Path(iopstui.__file__).parent.parent)}
         try:
             child = await asyncio.create_subprocess_exec(
@@ -159,7 +160,7 @@ class RecordKeys(Part):
                  f"after a change of device it continues in FILE-2){REPORT_HELP}, or a picture of "
                  "the screen. In a list: a picture", place=80,
             footer=(
-                # first in the footer while it records, so that it is not forgotten
+                # first in the footer while recording, so that the user does not forget it
                 Footer("● End recording",
                        {IDLE: 0, RUNNING: 0, EXPERIMENT: 0, LESSON: FIRST_QUIET_POSITION},
                        when=lambda record: record.recording),
@@ -178,7 +179,7 @@ class RecordKeys(Part):
 
 
 def _free(path: Path) -> Path:
-    """``path``, or a numbered variant if that file exists."""
+    """``path``, or a numbered variant of it if that file exists."""
     return next_free_path(path) if os.path.lexists(path) else path
 
 
@@ -186,11 +187,11 @@ def _free(path: Path) -> Path:
 
 
 class PictureKeys(Part):
-    """Writes pictures into the current directory."""
+    """Saves pictures of the screen in the current directory, and copies text."""
 
     def picture(self) -> None:
-        """Save the current screen."""
-        # rendered at once; only the files are written in the background
+        """Save a picture of the current screen."""
+        # render now, and write the files in the background
         name = time.strftime("iopstui-%Y%m%d-%H%M%S")
         self.port.run_in_background(self._save(name, self.port.pictures()), "picture")
 
@@ -209,7 +210,7 @@ class PictureKeys(Part):
         self.port.show_message("info", printable(f"Screen saved: {names} in {directory}"))
 
     def copy(self) -> None:
-        """Copy the answer, the page or the row under the cursor."""
+        """Copy the main part of the page, or the row under the cursor."""
         from iopstui.ui.core.clipboard import MAX_CHARACTERS, copied_message, text_of
 
         lines = text_of(self.port.screen).split("\n")
@@ -239,11 +240,11 @@ class PictureKeys(Part):
     )  # fmt: skip
 
 
-# Keys of a screen in a browser: those that write files do nothing there.
+# In a browser, keys that write files do nothing.
 
 
 FILE_ACTIONS = frozenset({"save", "record", "report", "picture"})
-"""They write into the directory that the server was started in."""
+"""Actions that write to the directory in which the server was started."""
 NOT_HERE = "Not available in the browser: it would write a file on the server."
 
 
@@ -253,7 +254,7 @@ class BrowserKeys(Part):
     HIDES = FILE_ACTIONS
 
     def refuses(self, action: Action) -> bool:
-        """Refuse to write files."""
+        """Refuse actions that write files."""
         if action.id in FILE_ACTIONS:
             self.port.show_message("info", NOT_HERE)
         return action.id in self.HIDES

@@ -1,4 +1,4 @@
-"""Keys of a replay, which move through the recording."""
+"""The keys of a replay, which move through the recording."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from iopstui.ui.port import Port
 HELP = "Keys of a replay (iopstui replay FILE)"
 SEEK_S = 10.0
 MARK_REACHED_S = 1.0
-"""If a mark is nearer than this, the replay counts as being at the mark."""
+"""If a mark is no further away than this, the replay counts as being at the mark."""
 RECORDED = "this is a recording; it cannot run jobs or change anything"
 REPLACED_ACTIONS = frozenset({"freeze", "walk", "stride", "ends"})
 """Actions of the live screen that a replay replaces."""
 EXPERIMENT_ACTIONS = frozenset({"sweep", "compare", "stop_experiment"})
-"""Actions that only show what was recorded."""
+"""Actions that, in a replay, only show recorded experiments."""
 
 
 def works_in_replay(action: Action) -> bool:
-    """Whether the action's key does the same in a recording as the live screen's help says."""
+    """Whether the action's key does the same in a recording as on the live screen."""
     return not action.measures and action.id not in REPLACED_ACTIONS | EXPERIMENT_ACTIONS
 
 
 class ReplayKeys(Part):
-    """Refuses keys that measure; those that change the view work as on a live screen."""
+    """Refuses keys that measure. Keys that change the view work as on a live screen."""
 
     def __init__(self, port: Port, session: Player[Any, Any]) -> None:
         super().__init__(port)
         self._session = session
 
     def strip(self, width: int, height: int, tabbed: bool) -> Sequence[Row]:
-        """The whole recording as a bar, below the charts."""
+        """The whole recording as a bar, for the rows above the message."""
         session = self._session
         marks = [(t, printable(text)) for t, text in session.marks]
         labelled = bool(marks) and height >= FULL_HEIGHT
         return time_bar(session.at, session.end, marks, width, labelled, self.port.charset)
 
     def go_to(self, column: int, width: int) -> None:
-        """Go to the second at this column of the bar."""
+        """Go to the second at this column of the bar, which has ``width`` columns."""
         self._session.seek(time_at(column, self._session.end, width))
 
     def refuses(self, action: Action) -> bool:
@@ -56,7 +56,7 @@ class ReplayKeys(Part):
 
     @property
     def space_action(self) -> str:
-        """The effect of the space key now."""
+        """What the space key does now, as its label in the footer."""
         session = self._session
         if session.at >= session.end and not session.growing:
             return "Again"
@@ -74,7 +74,7 @@ class ReplayKeys(Part):
 
     @property
     def mode(self) -> str | None:
-        """REPLAY, always."""
+        """Always REPLAY."""
         return REPLAY
 
     def pause(self) -> None:

@@ -1,4 +1,4 @@
-"""Esc: the home screen, where the target is chosen, at the start or later."""
+"""Esc, which leads to the home screen, and the choice of a target there."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ OPEN_TITLE, OTHER_FILE = "Open a recording", "Another file ..."
 
 
 class TargetKeys(Part):
-    """Makes the session for the chosen targets.
+    """Creates the session for the chosen targets.
 
-    ``on_open`` is called with it, ``on_close`` before another one replaces it. ``begin`` starts the
-    action that was chosen on the home screen."""
+    ``on_open`` is called with each new session, ``on_close`` before another one replaces it.
+    ``begin`` starts the action that was chosen on the home screen."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class TargetKeys(Part):
         self.port.push(picker, self._picked)
 
     def _open_session(self) -> OpenSession | None:
-        """The session that goes on below the home screen."""
+        """The session that continues while the home screen is open."""
         from iopstui.ui.home.screen import OpenSession
 
         session, state = self.port.session, self.port.state
@@ -93,7 +93,8 @@ class TargetKeys(Part):
             self._choose_recording()
 
     def _offered_actions(self) -> frozenset[str]:
-        """The offered actions: recordings and what features bring only where they can be played."""
+        """The actions that the home screen offers. Recordings and features' actions are left out if
+        they can't work here."""
         from iopstui.ui.home import screen as home
 
         offered = {home.WATCH, home.RUN, home.SCRATCH, home.SWEEP, home.COMPARE}
@@ -103,7 +104,7 @@ class TargetKeys(Part):
         return frozenset(offered)
 
     def _picked(self, choice: HomeChoice | None) -> None:
-        """Open the choice. If that ends what runs, ask first."""
+        """Open what was chosen. If that would end something that runs, ask first."""
         if choice is None:
             return
         if choice.opened:
@@ -122,7 +123,7 @@ class TargetKeys(Part):
         )
 
     def _take(self, choice: HomeChoice) -> None:
-        """Open the choice; if it has no paths, use a scratch file."""
+        """Open what was chosen; without paths, use a scratch file."""
         from iopstui.ui.home import screen as home
 
         if choice.action == home.DEMO:
@@ -139,7 +140,7 @@ class TargetKeys(Part):
                 self._begin_action(choice.action)
 
     def _choose_recording(self) -> None:
-        """Choose a recent recording, as the home screen of a large terminal lists them."""
+        """Choose a recent recording. A large home screen has the same list."""
         from iopstui.ui.dialogs.questions import Choice
 
         found = self._backend.recent() if self._backend.recent is not None else ()
@@ -176,7 +177,7 @@ class TargetKeys(Part):
             self.port.leave(EXIT_OK)
 
     def _open(self, targets: Sequence[str]) -> bool:
-        """Open the targets. False, with a message, if that fails."""
+        """Open the targets. If that fails, shows a message and returns False."""
         try:
             session = self._backend.make_controller(targets)
         except IopstuiError as error:
@@ -197,18 +198,18 @@ class TargetKeys(Part):
 
     @property
     def leads_home(self) -> bool:
-        """Whether there is a home screen, to open or to go back to."""
+        """Whether there is a home screen, either to open or to go back to."""
         return self._backend.on_home is not None or not self.port.is_replay
 
     @property
     def has_home(self) -> bool:
-        """Whether Esc leads to the home screen now: there is nothing on the dashboard that it would
-        close first."""
+        """Whether Esc leads to the home screen now, because the dashboard has nothing that Esc
+        would close first."""
         dashboard = self.port.dashboard
         return dashboard is not None and dashboard.has_home and not dashboard.has_something_open
 
     def go_home(self) -> None:
-        """Show the home screen; what runs goes on."""
+        """Show the home screen. A running job or experiment continues."""
         if self._backend.on_home is not None:
             self._backend.on_home()
             self.port.leave(EXIT_OK)
@@ -228,7 +229,7 @@ class TargetKeys(Part):
 
 
 def running_text(state: LiveState) -> str:
-    """What runs in a session, in a word or two."""
+    """What a session does, in a word or two."""
     experiment = state.experiment
     if experiment is not None and experiment.active:
         return experiment.noun
@@ -238,7 +239,7 @@ def running_text(state: LiveState) -> str:
 
 
 def activity_text(state: LiveState) -> str:
-    """What a session does now, for people."""
+    """What a session does now, in words."""
     experiment = state.experiment
     if experiment is not None and (experiment.active or not state.running):
         return experiment.progress()
@@ -260,7 +261,7 @@ def why_not_playable(text: str) -> str:
 
 
 def playable(text: str) -> None:
-    """Raise UsageError if this is no recording."""
+    """Raise UsageError if this is not a recording."""
     from iopstui.recording.reader import recording_path
     from iopstui.recording.replay import open_replay
 

@@ -41,13 +41,13 @@ WHO_PAGES = {
     **{title: page.SUBJECT for title, page in FEATURE_PAGES.items()},
     "Slowest": "the slowest requests", "Kernel": "inside the kernel",
 }  # fmt: skip
-"""The pages of ``u``: titles of their tabs, and of the palette."""
+"""The pages of the key ``u``: the titles of their tabs, and their names in the palette."""
 PLACE_PAGES = ("Waits", "Queue map")
-"""The pages of ``o``."""
+"""The pages of the key ``o``."""
 
 
 def _nothing() -> None:
-    """Nothing has been begun that must end."""
+    """Does nothing, for a page that leaves nothing to end."""
 
 
 class ViewKeys(Part):
@@ -88,7 +88,7 @@ class ViewKeys(Part):
         self.port.open_dashboard.paint(even_if_frozen=True)
 
     def walk(self, by: tuple[int, float]) -> None:
-        """Show an earlier or a later second in all panes; ``by`` is (entries, seconds)."""
+        """Show an earlier or a later second in all panes. ``by`` is (entries, seconds)."""
         dashboard = self.port.open_dashboard
         begins, step = dashboard.frozen_at is None, by[0] + by[1]
         if begins and step > 0:
@@ -133,7 +133,7 @@ class ViewKeys(Part):
         dashboard.relayout()
 
     def base(self) -> None:
-        """Compare all runs with the newest finished one, or stop comparing."""
+        """Compare all runs with the newest finished one, or stop doing so."""
         had = self.port.state.runs.base
         row = self.port.state.runs.toggle_base()
         text = "no finished run yet to compare with"
@@ -144,7 +144,7 @@ class ViewKeys(Part):
         self.port.show_message("info", text)
 
     def places(self, index: int = 0) -> None:
-        """Open one of the pages on where I/Os are: where they wait, and the queues."""
+        """Open one of the pages on where I/Os are: where they wait, or the queues."""
         from iopstui.ui.core.modal import PageTabs
 
         rows = (self._wait_rows, self._queue_rows)[index]
@@ -191,7 +191,7 @@ class ViewKeys(Part):
         self.port.push(page.with_tabs(tabs), lambda _: when_closed())
 
     def _user_page(self, index: int) -> tuple[Modal[None], Callable[[], None]]:
-        """A page, and a function that ends what it started."""
+        """A page on who uses the disk, and a function that ends what the page started."""
         match tuple(WHO_PAGES)[index]:
             case "Processes":
                 return self._processes_page(), _nothing
@@ -276,7 +276,7 @@ class ViewKeys(Part):
         self._open_requests(cell_list(self.port.shown_state, chosen, self.port.charset))
 
     def _open_requests(self, page: SlowList | None) -> None:
-        """Open this list of requests, or explain why there is none."""
+        """Open this list of requests; if it is ``None``, explain why."""
         if page is not None:
             self.port.push(page)
             return
@@ -293,7 +293,7 @@ class ViewKeys(Part):
         self.port.open_dashboard.paint(even_if_frozen=True)
 
     def _slowest_page(self) -> Modal[None]:
-        """The slowest requests of the second shown, or why there are none."""
+        """The slowest requests of the second shown, or a page that says why there are none."""
         from iopstui.ui.dialogs.slow_list import empty_reason, slowest_list
         from iopstui.ui.draw.rows import wrap
 
@@ -306,7 +306,7 @@ class ViewKeys(Part):
         return self._list("Slowest", lambda width: wrap(width, charset, f"{reason}.", None))
 
     def _groups(self) -> Callable[[], GroupsOfDisks]:
-        """Return a function that reads the cgroups' rates, in a replay those of the recording."""
+        """A function that returns the cgroups' rates; in a replay, the recorded ones."""
         port, live = self.port, self.port.live
         if live is None:
 
@@ -324,13 +324,13 @@ class ViewKeys(Part):
         return lambda: (load.rates(), load.disks, load.why_not)
 
     def heat_map(self) -> None:
-        """Switch from the percentile lines to the heat map, with the probe also to the device's and
-        to both, then back."""
+        """Switch from the percentile lines to the heat map; with the probe, then to the device's
+        heat map and to both; then back."""
         self.port.open_dashboard.next_heat_map()
         self._explain_missing_heat()
 
     def percentiles(self) -> None:
-        """Draw percentiles over the heat map, which is opened for it."""
+        """Draw percentiles over the heat map, which is opened if necessary."""
         self.port.open_dashboard.toggle_percentiles()
         self._explain_missing_heat()
 
@@ -351,7 +351,7 @@ class ViewKeys(Part):
         self.port.open_help()
 
     def themes(self) -> None:
-        """Open the list of themes; the chosen one is saved."""
+        """Open the list of themes. The chosen theme is saved."""
         from iopstui.ui.dialogs.questions import ThemeChoice
 
         names, now = self.port.themes()
@@ -512,7 +512,7 @@ class ViewKeys(Part):
             note="zoomed panel, heat map, length of the charts: for the next start",
         ),
         Action(
-            # Textual opens the palette
+            # no handler, because Textual itself opens the palette
             "palette", (Key("", "ctrl+p"),), lambda view: None,
             help="all actions in a searchable list", place=260,
             footer=(Footer("All", {IDLE: 1000, RUNNING: 1000, REPLAY: 1000}),), scope=ANYWHERE,

@@ -1,1 +1,1 @@
-"""The state of a session for the screen, made from its events."""
+"""The state of a session that the screen shows, made from the session's events."""

@@ -1,5 +1,5 @@
-"""The state of a sweep or a comparison for the screen, made from its events. No drawing, no clock.
-A recording has the same events, so a replay gives the same state."""
+"""The state of a sweep or a comparison for the screen, made from its events, without drawing or a
+clock. A recording has the same events, so a replay shows the same state."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ from iopstui.text import printable
 
 @dataclass
 class Trace:
-    """The seconds of one run: (seconds since fio's start, IOPS) at the end of each interval, and
-    the length of the settling time."""
+    """The curve of one run: (seconds since fio's start, IOPS) at the end of each interval, and the
+    length of the settling time."""
 
     index: int
     variant: int
@@ -64,8 +64,9 @@ class _Conclusions:
 
 
 class ExperimentState:
-    """``points`` are the measured runs by index, ``failed`` the failed ones, ``current_point`` the
-    running one, ``traces`` the runs of a comparison."""
+    """The progress of an experiment. ``points`` are the measured runs by index, ``failed`` the
+    failed runs, ``current_point`` is the running one; ``traces`` are the curves of a comparison's
+    runs."""
 
     def __init__(self, plan: Plan, t: float) -> None:
         self.plan = plan
@@ -90,12 +91,12 @@ class ExperimentState:
 
     @property
     def active(self) -> bool:
-        """False once it is over."""
+        """Whether it is still running."""
         return self.finished is None
 
     @property
     def elapsed(self) -> float:
-        """Seconds that fio has measured of the run under way."""
+        """The seconds of the current run that fio has measured."""
         return self._settling.elapsed
 
     @cached_property
@@ -129,7 +130,7 @@ class ExperimentState:
     def _start_point(self, event: PointStarted) -> None:
         self.current_point, self.iops, self.phase = event, None, ""
         self._settling = SettlingFilter(self.plan.settle, self.plan.measure)
-        # a replay that jumps may report a run twice
+        # drop an earlier trace: after a jump, a replay may report a run again
         self.traces = [trace for trace in self.traces if trace.index != event.index]
         if self.plan.variants and event.index < len(self.steps):
             self.traces.append(Trace(event.index, self.steps[event.index].variant))
@@ -148,17 +149,17 @@ class ExperimentState:
             if has_settled and trace.settled_s is None:
                 trace.settled_s = self._settling.elapsed - fio.seconds
 
-    # -- what it says
+    # -- texts
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until it is over; ``None`` if that is not known."""
+        """Seconds until the end; ``None`` if that is not known."""
         if self.current_point is None or not self.active or not self.current_point.left_s:
             return None
         return max(0.0, self.current_point.left_s - (self.t - self.current_point.t))
 
     def progress(self, short: bool = False) -> str:
-        """Progress: "sweep: point 3 of 9, 1:10 left"."""
+        """The progress in words: "sweep: point 3 of 9, 1:10 left"."""
         unit = self.plan.unit
         count = len(self.points)
         if self.finished is not None:
@@ -188,7 +189,7 @@ class ExperimentState:
         return f"{outcome} after {len(self.points)} of {self.total} {units}"
 
     def activity_text(self) -> str:
-        """Current activity; "" once it is over."""
+        """What it does now, in words; "" once it is over."""
         if self.current_point is None or self.finished is not None:
             return "" if self.finished is not None else "between two runs"
         if self.phase == LAYOUT:
@@ -203,16 +204,16 @@ class ExperimentState:
         return f"measuring, {min(at - plan.settle, plan.measure):.0f} of {plan.measure:g} s"
 
     def curves(self) -> list[LoadCurve[PointFinished]]:
-        """The curves of the charts along ``axis``: one for each combination of the other
+        """The curves of the charts along ``axis``, one for each combination of the other
         settings."""
         return self._conclusions().curves
 
     def results(self) -> ComparisonResults | None:
-        """Results of a comparison so far; ``None`` before the first run is done."""
+        """The results of a comparison so far; ``None`` before the first run is done."""
         return self._conclusions().results
 
     def sentences(self) -> list[str]:
-        """Conclusions in sentences; the final ones once the experiment is over."""
+        """The conclusions in sentences; the final ones once the experiment is over."""
         lines = list(self._conclusions().lines)
         if self.finished is None:
             return [*self._progress_sentences(), *lines]
@@ -254,8 +255,7 @@ class ExperimentState:
         return [text, *more]
 
     def _conclusions(self) -> _Conclusions:
-        """The conclusions so far; they are computed again when a point, or the whole experiment, is
-        done."""
+        """The conclusions so far. They are computed again after each point and at the end."""
         key = len(self.points), len(self.failed), self.finished is not None
         if self._cached is None or self._cached[0] != key:
             points = [self.points[index] for index in sorted(self.points)]
@@ -264,7 +264,7 @@ class ExperimentState:
         return self._cached[1]
 
     def _of_sweep(self, points: Sequence[PointFinished]) -> _Conclusions:
-        # before all points are measured, a curve ends at the last one
+        # no knees before all points are measured, because curves are still incomplete
         complete = self.finished is not None
         knees = load_curves(self.plan, points) if complete else []
         measured = measured_points(self.plan, points)
@@ -281,13 +281,13 @@ class ExperimentState:
         return _Conclusions(lines, results=results)
 
     def points_by_place(self) -> dict[int, PointFinished]:
-        """The points of a sweep by position; several runs of one as their mean."""
+        """The points of a sweep by their index; each is the mean of its runs."""
         return {
             point.index: point for point in measured_points(self.plan, list(self.points.values()))
         }
 
     def place(self, step: PlannedPoint | PointFailed) -> int:
-        """Position of a run's point in a sweep, from 0."""
+        """The index of a run's point in a sweep, from 0."""
         if isinstance(step, PointFailed):
             return self._places[(step.job, step.settings)]
         return self._places[point_key(step)]
@@ -298,16 +298,16 @@ class ExperimentState:
 
     @cached_property
     def rows(self) -> tuple[PlannedPoint, ...]:
-        """A sweep's points in order, each once."""
+        """A sweep's points in order, each only once."""
         return tuple(points_in_order(self.plan))
 
 
 def result_text(state: ExperimentState, target: str) -> str:
-    """What was measured on ``target``, and the conclusions: text without columns."""
+    """The progress on ``target`` and the conclusions, as text without columns."""
     head = f"{printable(', '.join(state.plan.jobs))} on {printable(target)}: {state.progress()}"
     return "\n".join([head, *state.sentences()])
 
 
 def variant_names(plan: Plan) -> list[str]:
-    """ "A: iodepth=1", one for each."""
+    """The variants in words, such as "A: iodepth=1"."""
     return [printable(f"{variant_letter(n)}: {v.label}") for n, v in enumerate(plan.variants)]

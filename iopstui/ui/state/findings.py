@@ -1,6 +1,6 @@
-"""The findings and the log of a session, and the last minutes, second by second.
+"""The findings and the log of a session, and its last minutes, second by second.
 
-Nothing is copied: an entry keeps the frame and the few values beside it."""
+Nothing is copied: an entry refers to the frame and the few values beside it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ from iopstui.text import printable
 NOT_REPEATED = ("moved",)
 MAX_KEPT = 60
 SHOWN_FOR_S = 40.0
-"""A rule that continues to hold is reported every 30 s (session/tick/findings.py)."""
+"""How long a finding is shown without a new report. While it holds, it is reported every 30 s
+(session/tick/findings.py)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingEntry:
-    """The finding of a rule: it holds since ``first``, was last reported at ``t``, in run ``step``.
-    ``ceased`` is a text if its cause is gone, else ""."""
+    """A finding: it holds since ``first``, and was last reported at ``t``, in run ``step``. If its
+    cause is gone, ``ceased`` says so, else it is ""."""
 
     t: float
     first: float
@@ -44,22 +45,21 @@ class FindingEntry:
 
 
 class FindingList:
-    """Findings in the order of their last report."""
+    """Findings, sorted by the time of their last report."""
 
     def __init__(self, entries: Iterable[FindingEntry] = ()) -> None:
         self.entries = list(entries)
 
     def copy(self) -> FindingList:
-        """Copy of the entries kept now."""
+        """A copy with the present entries."""
         return FindingList(self.entries)
 
     def add(self, event: FindingReported, step: int) -> None:
-        """Add a finding. If its rule fired already in this run, the entry moves up and is not
-        listed twice."""
+        """Add a finding. If its rule has an entry in this run, that entry is replaced."""
         rule, since = event.finding.rule, event.finding.since
         first = event.t if since is None else since
         for index, entry in enumerate(self.entries):
-            # if the same tunable is changed again, that is another finding
+            # of a rule in NOT_REPEATED, each report is a new finding: a tunable was changed again
             is_same = (entry.step, entry.finding.rule) == (step, rule) and rule not in NOT_REPEATED
             if is_same and not entry.ceased:
                 first = entry.first
@@ -69,8 +69,8 @@ class FindingList:
         del self.entries[:-MAX_KEPT]
 
     def end(self, event: FindingEnded) -> bool:
-        """Mark the newest finding of this rule as ceased, to be shown as such for a while. False if
-        there is none."""
+        """Mark the newest finding of this rule as ceased; it is then shown so for a while. Returns
+        False if there is none."""
         for index in reversed(range(len(self.entries))):
             entry = self.entries[index]
             if entry.finding.rule == event.rule and not entry.ceased:
@@ -80,8 +80,9 @@ class FindingList:
         return False
 
     def current(self, step: int, t: float, finished: float | None) -> list[FindingEntry]:
-        """Findings that hold at ``t`` in run ``step``, or held at its end at ``finished``: the
-        newest first, within a second the most informative first; then those that ended recently."""
+        """Findings that hold at ``t`` in run ``step``, or held when it ended at ``finished``: the
+        newest first, and within a second the most informative first. Findings that ended recently
+        come last."""
         entries = [
             entry
             for entry in self.entries
@@ -91,8 +92,8 @@ class FindingList:
 
 
 def _now_for(entry: FindingEntry, t: float, finished: float | None) -> float:
-    """The time to compare with: findings of a run keep the age that they had at its end, later ones
-    get older."""
+    """The time to which an entry's age refers: findings of a finished run do not get older, later
+    ones do."""
     return t if finished is None or entry.t > finished else min(t, finished)
 
 
@@ -104,7 +105,7 @@ INFO_STAYS_S = 20.0
 @dataclass(frozen=True, slots=True)
 class LogEntry:
     """A line of the session's log. ``level`` is "info", "warning", "error", "mark", "PASS" or
-    "FAIL". ``ending``: it is the result of a run."""
+    "FAIL". ``ending``: the line is the result of a run."""
 
     t: float
     level: str
@@ -113,33 +114,34 @@ class LogEntry:
 
 
 class Log:
-    """The newest ``MAX_ENTRIES`` lines; ``notice`` is the one on the screen, or ``None``."""
+    """The newest ``MAX_ENTRIES`` lines. ``notice`` is the one that the screen shows, or
+    ``None``."""
 
     def __init__(self) -> None:
         self.entries: deque[LogEntry] = deque(maxlen=MAX_ENTRIES)
         self.notice: LogEntry | None = None
 
     def copy(self) -> Log:
-        """A copy of the lines that may show another one."""
+        """A copy with the same lines, which may get another notice."""
         return copy(self)
 
     def add(self, t: float, level: str, text: str) -> None:
-        """Add a line that is only in the log."""
+        """Add a line that is shown only in the log."""
         self.entries.append(LogEntry(t, level, printable(text)))
 
     def add_line(self, t: float, level: str, text: str, ending: bool = False) -> None:
-        """Add a line and show it if possible."""
+        """Add a line, and show it unless an error must stay."""
         entry = LogEntry(t, level, printable(text), ending)
         self.entries.append(entry)
         self.show(entry)
 
     def add_over_error(self, t: float, level: str, text: str) -> None:
-        """Add a line and show it even over an error, which stays in the log."""
+        """Add a line and show it even in place of an error, which stays in the log."""
         self.add(t, level, text)
         self.notice = self.entries[-1]
 
     def show(self, entry: LogEntry) -> None:
-        """Show a line, but not soon after an error: fio explains an error in several lines, and the
+        """Show a line, except soon after an error: fio explains an error in several lines, and the
         error itself must stay visible."""
         current = self.notice
         if (
@@ -152,11 +154,11 @@ class Log:
         self.notice = entry
 
     def forget_notice(self) -> None:
-        """Clear the shown notice: it no longer applies."""
+        """Stop showing the notice, because it no longer applies."""
         self.notice = None
 
     def visible(self, t: float) -> LogEntry | None:
-        """Message shown at ``t``: the newest one, until it is too old to matter."""
+        """The message to show at ``t``: the newest one, unless it is too old."""
         notice = self.notice
         if notice is None:
             return None
@@ -166,12 +168,13 @@ class Log:
 
 MAX_SECONDS, MIN_SECONDS = 300, 60
 CPU_SECONDS = 10_000
-"""A frame has a row for each CPU, so fewer are kept on a large machine."""
+"""Limit for the rows of CPUs in all kept frames together, so that fewer seconds are kept on a
+machine with many CPUs."""
 
 
 @dataclass(frozen=True, slots=True)
 class DisplayedRun:
-    """The run that the screen shows as the current or the last one."""
+    """The run that the screen shows as the current or last one."""
 
     step: StepStarted | None
     finished: StepFinished | None
@@ -182,7 +185,7 @@ class DisplayedRun:
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """State when ``frame`` had arrived."""
+    """The state of the screen when ``frame`` had arrived."""
 
     frame: Frame
     run: DisplayedRun
@@ -195,16 +198,16 @@ class HistoryEntry:
 
     @property
     def t(self) -> float:
-        """Seconds of the session."""
+        """The time of the frame, in seconds of the session."""
         return self.frame.t
 
 
 class SecondHistory:
-    """The history of seconds in order of time; the oldest are forgotten first."""
+    """The last seconds in order of time; the oldest are dropped first."""
 
     def __init__(self, entries: Sequence[HistoryEntry] = ()) -> None:
         self._entries = deque(entries)
-        # the newest frames that were reduced, so that each is reduced only once
+        # the newest frames that were reduced, each by its id, so that each is reduced only once
         self._small: dict[int, tuple[Frame, Frame]] = {}
 
     def __len__(self) -> int:
@@ -214,7 +217,7 @@ class SecondHistory:
         return iter(self._entries)
 
     def copy(self) -> SecondHistory:
-        """Copy of the entries kept now."""
+        """A copy with the present entries."""
         return SecondHistory(tuple(self._entries))
 
     def add(self, moment: HistoryEntry) -> None:
@@ -240,27 +243,28 @@ class SecondHistory:
         )
 
     def set_findings(self, findings: Sequence[FindingEntry]) -> None:
-        """Set the findings of the newest second, which arrive a little after its frame."""
+        """Set the findings of the newest second, which are reported a little after its frame."""
         if self._entries:
             self._entries[-1] = replace(self._entries[-1], findings=tuple(findings))
 
     def near(self, t: float, step: int) -> HistoryEntry | None:
         """The entry ``step`` positions after (negative: before) the newest one up to ``t``, or the
-        last (first) one if there are fewer; ``None`` without entries."""
+        last (first) entry if there are not that many; ``None`` without entries."""
         if not self._entries:
             return None
         current = max(0, sum(entry.t <= t for entry in self._entries) - 1)
         return self._entries[min(len(self._entries) - 1, max(0, current + step))]
 
     def at(self, t: float) -> HistoryEntry | None:
-        """The entry whose interval contains ``t``: the first not before it, else the last."""
+        """The entry whose interval contains ``t``: the first one that does not end before it, else
+        the last."""
         after = (entry for entry in self._entries if entry.t >= t)
         return next(after, self._entries[-1] if self._entries else None)
 
 
 def without_histograms(frame: Frame) -> Frame:
-    """Return the frame without fio's histograms, which are most of its size: panels show
-    percentiles, and the heat map has a history of its own."""
+    """The frame without fio's histograms, which are most of its size. Panels show percentiles, and
+    the heat map keeps its own history."""
     fio = frame.fio
     if fio is None:
         return frame

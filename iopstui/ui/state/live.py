@@ -1,4 +1,4 @@
-"""The state of the screen, made from the session's events. No drawing, no clock."""
+"""The state that the screen shows, made from the session's events, without drawing or a clock."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ SERIES = (
 MIB = 1 << 20
 RECENT_S = 0.5
 SECONDS_BEFORE = 4
-"""Before a change of a tunable, to compare the CPUs with."""
+"""How many seconds before a change of a tunable the CPUs' completions are averaged, for
+comparison."""
 PROBE_STAYS_S = 10.0
 NEXT_KEYS = "r runs it again, [ ] iodepth, v all runs"
 
@@ -88,19 +89,19 @@ ExperimentEvent = (
 
 @dataclass
 class LiveState:
-    """The newest values of everything, and the history. ``devices`` are those that the jobs work
-    on."""
+    """The newest value of everything, and the history. ``devices`` are the devices on which the
+    jobs work."""
 
     devices: tuple[str, ...] = ()
     history: History = field(default_factory=lambda: History(SERIES))
     latencies: LatencyHistory = field(default_factory=LatencyHistory)
     device_latencies: LatencyHistory = field(default_factory=LatencyHistory)
-    """The probe's."""
+    """Latencies that the probe measured."""
     runs: RunHistory = field(init=False)
     mark_intervals: MarkIntervals = field(init=False)
-    """Between the marks."""
+    """The intervals between the marks."""
     completions: CpuHistory = field(default_factory=CpuHistory)
-    """By CPU."""
+    """Completions by CPU."""
     _probe_frame: Frame | None = None
     """The newest frame with counts of the probe."""
     frame: Frame | None = None
@@ -110,44 +111,44 @@ class LiveState:
     finished: StepFinished | None = None
     ipi: dict[int, float] = field(default_factory=dict)
     drives: dict[str, tuple[float, DriveReading]] = field(default_factory=dict)
-    """The last reading of each NVMe drive by its controller, and when that was."""
+    """The last reading of each NVMe drive, with its time, by the drive's controller."""
     log: Log = field(default_factory=Log)
     findings: FindingList = field(default_factory=FindingList)
     next_run: NextRun = field(default_factory=NextRun)
     outcomes: list[ExpectationChecked] = field(default_factory=list)
-    """Outcomes of the last run's expectations; empty during a run."""
+    """The outcomes of the last run's expectations; empty during a run."""
     answer: Answer | None = None
     """The last answer (events.AnswerGiven); it stays until another one is given."""
     run_answers: Mapping[int, Answer] = field(default_factory=dict)
     """The last answers of ended runs, by their step."""
     ramp: Answer | None = None
-    """What a ramp has found, while its best depth runs."""
+    """The result of a ramp, while its best depth runs."""
     steady: SteadyState | None = None
     point: PointStarted | None = None
-    """The point of an experiment that is being measured."""
+    """The point of an experiment that is now being measured."""
     experiment: ExperimentState | None = None
-    """The current or the last experiment."""
+    """The current or last experiment."""
     t: float = 0.0
     total_s: int | None = None
-    """Total duration of the current run, as far as fio knows."""
+    """Total duration of the current run in seconds, as far as fio knows it."""
     ended: bool = False
     initial_tunables: dict[str, dict[str, str]] = field(default_factory=dict)
-    """The first values of changed tunables, by name and disk."""
+    """The values of changed tunables before the first change, by name and disk."""
     volume: VolumeState | None = None
-    """The bought volume and its credits; ``None`` if not given."""
+    """The bought volume and its credits; ``None`` if no volume was given."""
     tunable_change: TunableChanged | None = None
     """The newest change of a tunable."""
     completions_before: Mapping[int, float] = field(default_factory=dict)
-    """BLOCK softirqs per second by CPU in the seconds before that change."""
+    """BLOCK softirqs per second by CPU, in the seconds before that change."""
     option_steps: OptionSteps = field(default_factory=OptionSteps)
-    """The option that was changed last, and its values."""
+    """The option that was changed last, with its values."""
     recent_seconds: SecondHistory = field(default_factory=SecondHistory)
     """The last minutes, second by second."""
     _last_notice_t: float = -1.0
     _listed_devices: frozenset[str] = frozenset()
-    """Those of ``devices`` for which the newest frame has figures."""
+    """The devices of ``devices`` for which the newest frame has figures."""
     _gone_devices: frozenset[str] = frozenset()
-    """Those for which only earlier frames have figures."""
+    """The devices of ``devices`` for which only earlier frames have figures."""
 
     def __post_init__(self) -> None:
         self.runs = RunHistory()
@@ -155,15 +156,15 @@ class LiveState:
 
     @property
     def why_no_rates(self) -> str:
-        """Why the newest second has no figures of the kernel."""
+        """Why there are no figures of the kernel for the newest second."""
         if self.frame is None or self.frame.seq == 0:
             return "first sample; rates need two"
         return "not measured in this second"
 
     @property
     def probe_frame(self) -> Frame | None:
-        """The newest frame with counts of the probe; ``None`` if it is old: the probe is off, or
-        has ended."""
+        """The newest frame with counts of the probe; ``None`` if it is old, because the probe is
+        then off or has ended."""
         frame = self._probe_frame
         return frame if frame is not None and self.t - frame.t <= PROBE_STAYS_S else None
 
@@ -175,31 +176,31 @@ class LiveState:
 
     @property
     def running(self) -> bool:
-        """True between the start of a run and its end."""
+        """Whether a run has started and not yet ended."""
         return self.step is not None and self.finished is None and not self.ended
 
     @property
     def missing_devices(self) -> tuple[str, ...]:
-        """Return those of ``devices`` that the kernel no longer lists."""
+        """The devices of ``devices`` that the kernel no longer lists."""
         return tuple(name for name in self.devices if name in self._gone_devices)
 
     @property
     def late(self) -> bool:
-        """True if fio runs but has not reported for longer than it should."""
+        """Whether fio runs but its report is overdue."""
         return self.running and self.frame is not None and LATE in self.frame.flags
 
     @property
     def fio_now(self) -> FioInterval | None:
-        """fio's figures during a run; ``fio`` keeps the last ones after it."""
+        """fio's figures during a run; ``None`` after it, while ``fio`` keeps the last frame."""
         return self.fio.fio if self.running and self.fio is not None else None
 
     @property
     def creating_file(self) -> bool:
-        """True while fio only creates the file the job will use."""
+        """Whether fio is only creating the file that the job will use."""
         return self.running and self.step is not None and self.step.phase == LAYOUT
 
     def snapshot(self) -> LiveState:
-        """Return a copy that later events do not change."""
+        """A copy that later events do not change."""
         frozen = copy(self)
         frozen.history, frozen.latencies = self.history.copy(), self.latencies.copy()
         frozen.device_latencies = self.device_latencies.copy()
@@ -214,7 +215,7 @@ class LiveState:
         return frozen
 
     def at(self, moment: HistoryEntry) -> LiveState:
-        """Return the state at an earlier second; charts and runs are the current ones."""
+        """The state at an earlier second, except that charts and runs are the present ones."""
         past = copy(self)
         past.show_run(moment.run)
         past.frame, past._probe_frame, past.progress = (
@@ -303,13 +304,13 @@ class LiveState:
         self.log.add(event.t, "info", text)
 
     def add_message(self, level: str, text: str) -> None:
-        """Show a message of the screen, e.g. the result of a key, even in place of an error, which
-        stays in the list of messages."""
+        """Show a message of the screen itself, such as the result of a key, even in place of an
+        error; the error stays in the log."""
         self.log.add_over_error(self.t, level, text)
 
     @property
     def displayed_run(self) -> DisplayedRun:
-        """The run as ``show_run`` needs it when other runs were made meanwhile."""
+        """The current run, to be restored with ``show_run`` after other runs."""
         return DisplayedRun(self.step, self.finished, self.fio, tuple(self.outcomes), self.steady)
 
     def show_run(self, run: DisplayedRun) -> None:
@@ -319,7 +320,7 @@ class LiveState:
 
     @property
     def next_keys(self) -> str:
-        """Keys to press after a run, while its end is shown and no other follows."""
+        """Keys to press after a run, shown with the message about its end."""
         notice = self.visible_notice()
         has_ended = (
             notice is not None
@@ -330,12 +331,13 @@ class LiveState:
         return NEXT_KEYS if has_ended else ""
 
     def visible_notice(self) -> LogEntry | None:
-        """The newest message, until it is too old to matter."""
+        """The newest message, unless it is too old."""
         return self.log.visible(self.t)
 
     def current_findings(self) -> list[FindingEntry]:
         """Findings that hold now, with or without a job, or held at the end of the last run: the
-        newest first, within a second the most informative first; then those that ended recently."""
+        newest first, and within a second the most informative first. Findings that ended recently
+        come last."""
         finished = self.finished.t if self.finished is not None else None
         return self.findings.current(self._step, self.t, finished)
 
@@ -375,7 +377,7 @@ class LiveState:
                 self.log.add_line(event.t, "info", text)
 
     def experiment_text(self, target: str) -> str:
-        """What the last experiment on ``target`` has measured; "" if there is nothing."""
+        """The results of the last experiment on ``target``, as text; "" if there are none."""
         if self.experiment is None or not self.experiment.points:
             return ""
         from iopstui.ui.state.experiment import result_text
@@ -408,14 +410,14 @@ class LiveState:
     def _add_frame(self, frame: Frame) -> None:
         self.frame = frame
         ipi_rates = rate_of(frame.cpus, "ipi_s")
-        # never changed in place: earlier seconds keep theirs
+        # a new dict, because entries of earlier seconds refer to the old one
         self.ipi = {**self.ipi, **ipi_rates} if ipi_rates else self.ipi
         new_readings = {name: (frame.t, reading) for name, reading in frame.nvme.items()}
         self.drives = {**self.drives, **new_readings} if new_readings else self.drives
         fio = frame.fio
         values: dict[str, float | None] = {}
         if fio is not None:
-            # the rest of a run after its last whole second says little
+            # do not show the part of a second that remains at a run's end
             if self.fio is None or not {FINAL, PARTIAL} <= frame.flags:
                 self.fio = frame
             self.total_s = _total_s(self.total_s, fio, self.step.options if self.step else {})
@@ -445,7 +447,7 @@ class LiveState:
         self._add_second(frame)
 
     def _note_listed_devices(self, frame: Frame) -> None:
-        """Report when the kernel starts or stops listing a device of the target."""
+        """Log when the kernel starts or stops listing a device of the target."""
         if not frame.disks:
             return
         listed = frozenset(name for name in self.devices if name in frame.disks)
@@ -482,14 +484,14 @@ class LiveState:
             self.option_steps.start_run(event.t, event.title, event.options)
         if event.phase == RUN and self.point is not None:
             self.history.mark(event.t, printable(self.point.label))
-        # a changed option has its own, more informative mark
+        # no mark if a changed option has just set one, which says more
         elif event.phase == RUN and not any(
             self.history.marks(event.t - MIN_MARK_SPACING_S, event.t)
         ):
             self.history.mark(event.t, printable(event.job))
-        # a message about this start (bound to queues ...) is still news
+        # keep a message that belongs to this start (bound to queues ...)
         fresh = self._last_notice_t >= event.t - RECENT_S
-        # the result of the previous run stays valid
+        # keep the message with the previous run's result
         ending = self.log.notice is not None and self.log.notice.ending
         if new_run and not ending and not fresh:
             self.log.forget_notice()
@@ -518,7 +520,7 @@ class LiveState:
         if event.error:
             self.log.add_line(event.t, "error", f"{event.error} {event.hint}".strip())
         elif self.experiment is not None and self.experiment.active:
-            pass  # it goes on
+            pass  # no message: the experiment goes on
         else:
             self.log.add_line(event.t, "info", self._outcome_text(event), ending=True)
         for line in event.fio_log[-5:] if event.error else ():
@@ -532,7 +534,7 @@ def _overlap_text(seconds: float) -> str:
 
 
 def missing_devices_text(names: Sequence[str]) -> str:
-    """Message that these devices have gone."""
+    """A message that these devices are gone."""
     singular = len(names) == 1
     are, pronoun = ("is", "it") if singular else ("are", "them")
     return f"{', '.join(names)} {are} gone: the kernel no longer lists {pronoun}"
@@ -540,8 +542,8 @@ def missing_devices_text(names: Sequence[str]) -> str:
 
 def _total_s(before: int | None, fio: FioInterval, options: Mapping[str, str]) -> int | None:
     """The total time of a run. fio rounds the elapsed and the remaining time at different moments,
-    so their sum varies by two seconds; within them it is what the job asks for, or does not
-    change."""
+    so their sum varies by two seconds. Within that tolerance, the job's own time is used, or else
+    the earlier total."""
     if fio.elapsed_s is None or fio.eta_s is None:
         return before
     total = fio.elapsed_s + fio.eta_s
@@ -556,12 +558,12 @@ _RUN_TIMES = ("runtime", "ramp_time", "startdelay")
 ROUNDED_S = 2
 
 
-# The bought volume on the screen: the limits that charts draw, and the remaining credits.
+# The bought volume on the screen: its limits, which charts draw, and its remaining credits.
 
 
 class VolumeState:
-    """``iops`` and ``mib`` are the limits of ``volumes`` volumes of one kind together, the lowest
-    first, for I/Os of the newest size. Credits are only counted for a single volume."""
+    """``iops`` and ``mib`` are the limits of ``volumes`` equal volumes together, the lowest first,
+    for I/Os as large as the newest ones. Credits are counted only for a single volume."""
 
     def __init__(self, promised: PromisedFigures, volumes: int = 1) -> None:
         self._promised, self._volumes = promised, max(1, volumes)
@@ -570,7 +572,7 @@ class VolumeState:
         self.mib: tuple[float, ...] = ()
 
     def feed(self, disk: DiskRates) -> None:
-        """Use the newest figures of the volume's device."""
+        """Update the limits and credits from the newest figures of the volume's device."""
         self.iops = tuple(rate_limits(self._promised, IOPS, disk, self._volumes))
         limits = rate_limits(self._promised, THROUGHPUT, disk, self._volumes)
         self.mib = tuple(bytes_s / MIB for bytes_s in limits)
@@ -579,6 +581,6 @@ class VolumeState:
 
     @property
     def text(self) -> str:
-        """The class, and what its credits allow."""
+        """The volume's class, and the state of its credits."""
         texts = [text for gauge in self._gauges if (text := gauge.text())]
         return f"{self._promised.volume.name}{': ' if texts else ''}{'; '.join(texts)}"

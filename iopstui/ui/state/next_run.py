@@ -1,4 +1,4 @@
-"""The requested run that has not started yet, and its changes."""
+"""The requested run that has not started yet, with its changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ MAX_LATE_REPORTS, STOP_REPORTS = 2, 30
 
 
 class NextRun:
-    """``requested``: a run was requested and has neither started nor failed yet."""
+    """The next run, and the changes for it. ``requested``: it was requested, and has neither
+    started nor failed yet."""
 
     def __init__(self, requested: bool = False, after: int | None = None) -> None:
         self.requested = requested
@@ -26,26 +27,26 @@ class NextRun:
         self._after = after
         """The run that must stop first."""
         self._reports = 0
-        """Number of its reports since."""
+        """Counts the reports since the request, beginning at -STOP_REPORTS."""
 
     def copy(self) -> NextRun:
-        """Copy of the current request."""
+        """A copy of the current request."""
         duplicate = self.without_changes()
         duplicate.changes, duplicate._sent_changes = dict(self.changes), dict(self._sent_changes)
         duplicate._reports = self._reports
         return duplicate
 
     def without_changes(self) -> NextRun:
-        """Return it without the changed options."""
+        """A copy without the changed options."""
         return NextRun(self.requested, self._after)
 
     @property
     def pending(self) -> str:
-        """Differences between the next run and the current one, as text."""
+        """How the next run differs from the current one, in words."""
         return ", ".join({**self._sent_changes, **self.changes}.values())
 
     def request(self, after: int | None) -> None:
-        """Request a run with all changes; run ``after`` will be stopped first."""
+        """Request a run with all changes. Run ``after`` is stopped first."""
         self.requested, self._after = True, after
         self._reports = -STOP_REPORTS
         self._sent_changes.update(self.changes)
@@ -66,7 +67,7 @@ class NextRun:
         self._sent_changes.clear()
 
     def refuse(self) -> None:
-        """The requested run was refused; the running job goes on."""
+        """Note that the requested run was refused; the running job goes on."""
         self.refusals += 1
         self._drop_request()
 
@@ -83,15 +84,15 @@ class NextRun:
         self._reports = 0
 
     def reported(self, step: int, final: bool) -> None:
-        """Note a report of run ``step``. If it continues although it should have stopped, no other
-        run follows."""
+        """Note a report of run ``step``. If it goes on although it should have been stopped, forget
+        the requested run."""
         self._reports += not final
         if self._after == step and self._reports >= MAX_LATE_REPORTS:
             self._drop_request()
 
     def finished(self, step: int, interrupted: bool) -> None:
-        """Note the end of run ``step``: no request is left, unless the run was stopped for the
-        requested one."""
+        """Note the end of run ``step``. The request is forgotten, unless the run was stopped to
+        start the requested one."""
         if step != self._after or not interrupted:
             self._drop_request()
 
@@ -114,8 +115,8 @@ class _Run:
 
 
 class OptionSteps:
-    """Collects runs in order. ``option`` is the one that differed last between two runs; ""
-    while none has."""
+    """Collects runs in order. ``option`` is the option that last differed between two runs; "" if
+    none has."""
 
     def __init__(self) -> None:
         self.option = ""
@@ -128,7 +129,7 @@ class OptionSteps:
         return knob.mark_name if knob is not None else self.option
 
     def start_run(self, t: float, title: str, options: Mapping[str, str]) -> None:
-        """A run with these options begins."""
+        """Note the start of a run with these options."""
         known = {**options}
         for option, knob in BY_OPTION.items():
             value = options.get(option) or title_value(knob, title)

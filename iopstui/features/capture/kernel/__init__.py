@@ -1,1 +1,1 @@
-"""The capture in the kernel: iopstui's own BPF programs note each request to a disk."""
+"""The kernel part of a capture: iopstui's own BPF programs record each request to a disk."""

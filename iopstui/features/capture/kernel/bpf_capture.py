@@ -1,7 +1,8 @@
-"""Loads iopstui's own BPF programs for the capture, reads the ring they write to, and removes them.
+"""Loads iopstui's own BPF programs for the capture, reads the ring buffer that they fill, and
+removes them.
 
-It needs the kernel's BTF (Linux 5.12). Everything is bound to file descriptors: nothing stays in
-the kernel when the process ends, however it ends."""
+It needs the kernel's BTF (Linux 5.12). Everything is bound to file descriptors, so nothing stays in
+the kernel after the process has ended, even if it was killed."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ from iopstui.linux.probe.regions import Region
 
 BTF = "kernel/btf/vmlinux"
 RING_BITS = 15
-"""32,768 records of 64 bytes: a third of a second at 100,000 requests a second."""
-# of a program's name (BPF_OBJ_NAME_LEN with its 0)
+"""The ring's size: 32,768 records of 64 bytes, enough for a third of a second at 100,000 requests a
+second."""
+# limit for a program's name (BPF_OBJ_NAME_LEN without the final 0)
 _NAME_BYTES = 15
 
 
@@ -34,8 +36,8 @@ class CaptureUnusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The records of one poll, as one list for each of their words (TIME, SECTOR, ... TOTAL), in
-    the order of the ring. ``lost`` is the number of records that were overwritten before they were
+    """The records of one poll, in the order of the ring: a list for each word of a record (TIME,
+    SECTOR, ... TOTAL). ``lost`` is the number of records that were overwritten before they were
     read."""
 
     columns: tuple[list[int], ...]
@@ -47,8 +49,8 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class CaptureCounts:
-    """What the programs counted besides the records: completions of requests whose start was not
-    seen, requests that were sent again, and requests whose process is not certain."""
+    """Counts besides the records: completions of requests whose start was not seen, requests that
+    were requeued, and requests whose process is not certain."""
 
     missed: int
     requeued: int
@@ -56,8 +58,8 @@ class CaptureCounts:
 
 
 class BpfCapture:
-    """Notes the requests of these disks from its construction on. Raises CaptureUnusable if that is
-    not possible."""
+    """Records the requests to these disks, from its construction on. Raises CaptureUnusable if that
+    is not possible."""
 
     def __init__(self, regions: Sequence[Region], roots: Roots) -> None:
         self._roots = roots
@@ -80,8 +82,8 @@ class BpfCapture:
             raise CaptureUnusable(f"the kernel refuses the programs ({error.strerror})") from None
 
     def take(self, last: bool = False) -> Batch:
-        """The new records that were there at the call before this one, and so are complete by now;
-        with ``last`` all new ones."""
+        """The new records that already existed at the previous call, and so are complete by now;
+        with ``last``, all new records."""
         assert self._ring is not None and self._counters is not None
         head = self._counter(programs.HEAD)
         upto = head if last else self._last_head
@@ -97,12 +99,12 @@ class BpfCapture:
                            for n in range(programs.TOTAL + 1)), lost)  # fmt: skip
 
     def counts(self) -> CaptureCounts:
-        """So far."""
+        """The present counts."""
         return CaptureCounts(*(self._counter(at) for at in (
             programs.MISSED, programs.REQUEUED, programs.UNKNOWN)))  # fmt: skip
 
     def close(self) -> None:
-        """The kernel removes the programs. Idempotent."""
+        """Have the kernel remove the programs. Idempotent."""
         for memory in (self._ring, self._counters):
             if memory is not None:
                 memory.close()
@@ -157,7 +159,7 @@ class BpfCapture:
 def _codes(
     kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps, bios: bool
 ) -> dict[str, bytes]:
-    """The programs by the names of their tracepoints, in the order in which they are attached."""
+    """The programs by their tracepoints, in the order in which to attach them."""
     if bios:
         return {
             points.BIO_COMPLETE: programs.bio_completion_program(kernel, disks, maps),

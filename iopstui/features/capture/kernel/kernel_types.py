@@ -1,5 +1,5 @@
-"""The offsets of the struct members that the capture's programs read, from the kernel's own type
-data (BTF)."""
+"""The offsets of the struct members that the capture's programs read, found in the kernel's own
+type data (BTF)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ BIO_QUEUE, BIO_COMPLETE = "block_bio_queue", "block_bio_complete"
 OF_REQUESTS, OF_BIOS = (GETRQ, ISSUE, COMPLETE, REQUEUE), (BIO_QUEUE, BIO_COMPLETE)
 STRUCTS = ("request", "request_queue", "gendisk", "blk_mq_hw_ctx", "bio", "bvec_iter",
            "block_device")  # fmt: skip
-# from a bio to the number of its cgroup: pointers, but for css, which is the first part of blkcg
+# the path from a bio to the number of its cgroup; all steps are pointers, except that css is the
+# first member of blkcg
 _CGROUP = ("blkcg_gq", "blkcg", "cgroup_subsys_state", "cgroup", "kernfs_node")
 _CGROUP_PATH = (("bio", "bi_blkg"), ("blkcg_gq", "blkcg"), ("cgroup_subsys_state", "cgroup"),
                 ("cgroup", "kn"), ("kernfs_node", "id"))  # fmt: skip
@@ -25,8 +26,8 @@ _CGROUP_PATH = (("bio", "bi_blkg"), ("blkcg_gq", "blkcg"), ("cgroup_subsys_state
 @dataclass(frozen=True, slots=True)
 class CaptureTypes:
     """The offsets (bytes) of members by "struct.member", the tracepoints' numbers, and which of a
-    tracepoint's arguments is the request or bio. ``cgroup`` has the offsets to follow from a bio to
-    its cgroup; it is empty if this kernel accounts no I/O to cgroups."""
+    tracepoint's arguments is the request or bio. ``cgroup`` are the offsets of the pointers from a
+    bio to its cgroup; it is empty if this kernel does not account I/O to cgroups."""
 
     at: dict[str, int]
     tracepoints: dict[str, int]
@@ -36,7 +37,7 @@ class CaptureTypes:
 
 def capture_types(data: bytes, events: Sequence[str]) -> CaptureTypes:
     """The types for the tracepoints ``events``. Raises ValueError or KeyError if the kernel's types
-    are not the expected ones."""
+    are not as expected."""
     try:
         return _capture_types(data, events)
     except (struct.error, IndexError):
@@ -49,7 +50,7 @@ def _capture_types(data: bytes, events: Sequence[str]) -> CaptureTypes:
           for member, offset in types.members(name).items()}  # fmt: skip
     argument = {}
     for event in events:
-        # the first is the tracepoint's own
+        # without the first parameter, which is the tracepoint's own
         parameters = types.parameters(f"btf_trace_{event}")[1:]
         argument[event] = parameters.index("request" if "_rq_" in event else "bio")
     return CaptureTypes(

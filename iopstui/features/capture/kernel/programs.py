@@ -1,13 +1,13 @@
 """Builds the programs of the capture as BPF instructions. When a request is allocated, its process
-and cgroup are noted under the address of its bio, because another thread may send the request to
-the disk. When it is sent, a record of eight words is written into a ring that iopstui reads: time,
-sector, and words that are equal for equal requests (model/workload.py). Requests in flight are kept
-by queue and tag: if a completion was not seen, the next request with that tag shows that the one
-before has ended.
+and cgroup are stored under the address of its bio, because another thread may send the request to
+the disk. When it is sent, a record of eight words is written to a ring that iopstui reads: time,
+sector, and words that are equal for equal requests (model/workload.py). Requests in flight are
+stored by queue and tag. So if a completion was missed, the next request with the same tag shows
+that the earlier one has ended.
 
-Whether a request is sequential is decided here, where the order is known: each process and
-direction has a table of places where recent requests ended. A request that begins at one is
-sequential. So several streams of one process may be interleaved."""
+Whether a request is sequential is decided here, where the order is known. For each process and
+direction, a table has the sectors at which recent requests ended. A request that begins at one of
+them is sequential. So a process may have several interleaved streams."""
 
 from __future__ import annotations
 
@@ -40,40 +40,41 @@ from iopstui.linux.probe.bpf import GET_CURRENT_PID_TGID, KTIME_GET_NS, STACK, P
 from iopstui.linux.probe.counting import InFlightMap, count_one, finish
 
 RECORD_BITS, RECORD_WORDS = 6, 8
-# the words of a record
+# the indexes of a record's words
 TIME, SECTOR, SHAPE, DEPTH, REGION, CGROUP, TOTAL = range(7)
 
 # the first table: sectors at which requests ended, 128 for each of 64 hashes of a process and a
 # direction
 ENDS_BITS, GROUPS_BITS = 7, 6
 ENDS_BYTES = 8 << (ENDS_BITS + GROUPS_BITS)
-# how many requests of a process are in flight, by a hash of its number
+# the second table: how many requests of a process are in flight, by a hash of its number
 DEPTHS_BITS = 10
 DEPTHS_AT = ENDS_BYTES
 TOTAL_AT = DEPTHS_AT + (8 << DEPTHS_BITS)
-# who allocated a request: bio, process, cgroup, the bio's flags
+# the third table: who allocated a request (bio, process, cgroup, the bio's flags)
 SUBMITTERS_BITS, SUBMITTER_BITS = 13, 5
 SUBMITTERS_AT = TOTAL_AT + 64
 TABLES_BYTES = SUBMITTERS_AT + (1 << (SUBMITTERS_BITS + SUBMITTER_BITS))
-# the counters: records written, completions without an issue, requeues, unknown processes
+# offsets of the counters: records written, completions without an issue, requeues, unknown
+# processes
 HEAD, MISSED, REQUEUED, UNKNOWN, COUNTERS_BYTES = 0, 64, 72, 80, 128
-# bios in flight of a disk that has no requests of its own, by a hash of their address
+# the table of bios in flight, for a disk without requests of its own, by a hash of their address
 BIO_SLOTS_BITS = 14
 SLOT_BITS = 4
 
-# enum req_op and enum req_flag_bits, include/linux/blk_types.h
+# values of enum req_op and enum req_flag_bits, include/linux/blk_types.h
 _OPERATION, _READ, _WRITE, _FLUSH, _DISCARD, _ERASE, _PASSTHROUGH = 0xFF, 0, 1, 2, 3, 5, 32
 _REQ_SYNC, _REQ_META, _REQ_FUA, _REQ_PREFLUSH = 1 << 11, 1 << 12, 1 << 17, 1 << 18
 _MAJOR_AT = 20
 _HASH = 0x61C88647
-# registers that survive calls, and places on the stack
+# registers that survive calls, and offsets of values on the stack
 IO, SLOT, KIND, PID = 6, 7, 8, 9
 _S_CGROUP, _S_SECTOR, _S_SECTORS, _S_FLAGS, _S_DEPTH, _S_TOTAL = -8, -16, -24, -32, -40, -48
 
 
 @dataclass(frozen=True, slots=True)
 class Maps:
-    """The file descriptors of the maps: the ring of ``1 << ring_bits`` records, the tables and the
+    """The file descriptors of the maps: the ring of ``1 << ring_bits`` records, the tables, the
     counters."""
 
     ring: int
@@ -84,7 +85,7 @@ class Maps:
 
 @dataclass(frozen=True, slots=True)
 class CapturedDisk:
-    """A disk: where its requests in flight are kept, and, if only a partition is captured, its
+    """A disk: the slots for its requests in flight, and if only a partition is captured, its
     sectors ``first`` to ``last``."""
 
     slots: InFlightMap
@@ -93,7 +94,8 @@ class CapturedDisk:
 
 
 def allocation_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
-    """Runs at ``block_getrq``: note who wants a request, and write a record if it is a flush."""
+    """Runs at ``block_getrq``: store who allocates the request, and write a record if it is a
+    flush."""
     p = Program()
     p.load(8, IO, 1, 8 * kernel.argument[GETRQ])
     _load_bio_disk(p, kernel)
@@ -116,7 +118,7 @@ def allocation_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps
 
 
 def issue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
-    """At ``block_rq_issue``: write its record."""
+    """Runs at ``block_rq_issue``: write the request's record."""
     p = Program()
     p.load(8, IO, 1, 8 * kernel.argument[ISSUE])
     p.load(4, 4, IO, kernel.at["request.__data_len"])
@@ -126,7 +128,7 @@ def issue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Map
     p.load(8, 4, IO, kernel.at["request.__sector"])
     p.store(STACK, _S_SECTOR, 4)
     _find_request_slot(p, kernel, disks)
-    # a request that is sent again has its record already
+    # a request that is sent again already has its record
     p.load(8, 3, SLOT, 0)
     p.do_with("=", 4, IO)
     p.do("+", 4, 1)
@@ -143,14 +145,14 @@ def issue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Map
 
 
 def completion_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
-    """Runs at ``block_rq_complete``: the request is no longer in flight."""
+    """Runs at ``block_rq_complete``: note that the request is no longer in flight."""
     p = Program()
     at = kernel.argument[COMPLETE]
     p.load(8, IO, 1, 8 * at)
     p.load(8, 4, 1, 8 * (at + 2))
     p.load(4, 3, IO, kernel.at["request.__data_len"])
     p.jump(3, "==", 0, "out")
-    # a part of it
+    # only a part of the request has completed
     p.jump_with(4, "<", 3, "out")
     p.load(8, 4, IO, kernel.at["request.__sector"])
     p.store(STACK, _S_SECTOR, 4)
@@ -170,7 +172,8 @@ def completion_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps
 
 
 def requeue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
-    """Runs at ``block_rq_requeue``: when this request is issued next, it is not a new one."""
+    """Runs at ``block_rq_requeue``: note that the next issue of this request is not a new
+    request."""
     p = Program()
     p.load(8, IO, 1, 8 * kernel.argument[REQUEUE])
     p.load(8, 4, IO, kernel.at["request.__sector"])
@@ -185,8 +188,8 @@ def requeue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: M
 
 
 def bio_queue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
-    """Runs at ``block_bio_queue``, for a disk without requests of its own: write the bio's
-    record."""
+    """Runs at ``block_bio_queue``, for a disk without requests of its own: write the record of the
+    bio."""
     p = Program()
     p.load(8, IO, 1, 8 * kernel.argument[BIO_QUEUE])
     _load_bio_disk(p, kernel)
@@ -211,7 +214,7 @@ def bio_queue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps:
 def bio_completion_program(
     kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps
 ) -> bytes:
-    """Runs at ``block_bio_complete``: the bio is no longer in flight."""
+    """Runs at ``block_bio_complete``: note that the bio is no longer in flight."""
     p = Program()
     p.load(8, IO, 1, 8 * kernel.argument[BIO_COMPLETE])
     _load_bio_disk(p, kernel)
@@ -222,7 +225,7 @@ def bio_completion_program(
     return finish(p)
 
 
-# -- parts
+# -- parts of programs. IO, SLOT, KIND and PID are registers
 
 
 def _count(p: Program, maps: Maps, counter: int) -> None:
@@ -231,7 +234,7 @@ def _count(p: Program, maps: Maps, counter: int) -> None:
 
 
 def _load_bio_disk(p: Program, kernel: CaptureTypes) -> None:
-    """r3 = the number of the whole disk of the bio IO."""
+    """Set r3 to the number of the bio's whole disk (the bio is in IO)."""
     p.load(8, 2, IO, kernel.at["bio.bi_bdev"])
     p.load(8, 2, 2, kernel.at["block_device.bd_disk"])
     _load_disk_number(p, kernel)
@@ -245,7 +248,7 @@ def _load_disk_number(p: Program, kernel: CaptureTypes) -> None:
 
 
 def _load_process(p: Program, kernel: CaptureTypes) -> None:
-    """Set PID to the process that runs, and store the bio's cgroup on the stack."""
+    """Set PID to the current process, and store the bio's cgroup on the stack."""
     p.call(GET_CURRENT_PID_TGID)
     p.do_with("=", PID, 0)
     p.do(">>", PID, 32)
@@ -263,8 +266,8 @@ def _load_cgroup(p: Program, kernel: CaptureTypes) -> None:
 
 
 def _hash_address(p: Program, maps: Maps, to: int, pointer: int) -> None:
-    """Hash an address into the register ``to``. Programs may not compute with a pointer, only with
-    the distance between two pointers. Overwrites r2."""
+    """Hash an address into the register ``to``. The verifier forbids arithmetic with a pointer, but
+    allows the difference of two pointers. Overwrites r2."""
     p.value(2, maps.tables)
     p.do_with("=", to, pointer)
     p.do_with("-", to, 2)
@@ -274,7 +277,7 @@ def _hash_address(p: Program, maps: Maps, to: int, pointer: int) -> None:
 
 
 def _find_submitter(p: Program, maps: Maps, bio: int) -> None:
-    """r2 = the place of the bio in the table of submitters."""
+    """Set r2 to the address of the bio's entry in the table of submitters."""
     _hash_address(p, maps, 3, bio)
     p.do("&", 3, (1 << SUBMITTERS_BITS) - 1)
     p.do("<<", 3, SUBMITTER_BITS)
@@ -283,7 +286,8 @@ def _find_submitter(p: Program, maps: Maps, bio: int) -> None:
 
 
 def _load_submitter(p: Program, kernel: CaptureTypes, maps: Maps) -> None:
-    """PID and cgroup of the request IO: as noted, or those of the process that runs."""
+    """Set PID and store the cgroup of the request in IO: as stored at its allocation, or else of
+    the current process."""
     p.load(8, 5, IO, kernel.at["request.bio"])
     _find_submitter(p, maps, 5)
     p.load(8, 3, 2, 0)
@@ -291,7 +295,7 @@ def _load_submitter(p: Program, kernel: CaptureTypes, maps: Maps) -> None:
     p.load(8, PID, 2, 8)
     p.load(8, 3, 2, 16)
     p.store(STACK, _S_CGROUP, 3)
-    # a disk without FUA gets a flush behind the request instead
+    # for a disk without FUA, the kernel sends a flush after the request instead
     p.load(8, 3, 2, 24)
     p.do("&", 3, _REQ_FUA)
     p.jump(3, "==", 0, "submitter")
@@ -310,7 +314,7 @@ def _load_submitter(p: Program, kernel: CaptureTypes, maps: Maps) -> None:
 
 
 def _store_length(p: Program, register: int) -> None:
-    """Store the length in sectors; leave out requests of length 0."""
+    """Store the length in sectors; jump to "out" for a request of length 0."""
     p.jump(register, "==", 0, "out")
     p.do(">>", register, 9)
     p.do("&", register, MAX_SECTORS)
@@ -318,8 +322,8 @@ def _store_length(p: Program, register: int) -> None:
 
 
 def _load_kind(p: Program, register: int) -> None:
-    """Set KIND and the flags on the stack from a request's operation and flags in ``register``.
-    Passthrough requests are left out."""
+    """Set KIND and the flags on the stack from a request's operation and flags, which are in
+    ``register``. Jumps to "out" for passthrough requests."""
     p.do_with("=", KIND, register)
     p.do("&", KIND, _OPERATION)
     p.jump(KIND, ">=", _PASSTHROUGH, "out")
@@ -342,7 +346,8 @@ def _load_kind(p: Program, register: int) -> None:
 
 
 def _mark_metadata(p: Program, register: int) -> None:
-    """Mark PID if the flags in ``register`` say metadata: it is counted like another process."""
+    """Mark PID if the flags in ``register`` say that the request is for metadata, so that it is
+    counted as another process."""
     p.do("&", register, _REQ_META)
     p.jump(register, "==", 0, "data")
     p.do("|", PID, METADATA)
@@ -350,8 +355,8 @@ def _mark_metadata(p: Program, register: int) -> None:
 
 
 def _find_request_slot(p: Program, kernel: CaptureTypes, disks: Sequence[CapturedDisk]) -> None:
-    """SLOT = the place of the request IO, by its queue and tag. Requests of other disks are left
-    out."""
+    """Set SLOT to the slot of the request in IO, by its queue and tag. Jumps to "out" for requests
+    of other disks."""
     p.load(8, 2, IO, kernel.at["request.q"])
     p.load(8, 2, 2, kernel.at["request_queue.disk"])
     _load_disk_number(p, kernel)
@@ -371,8 +376,8 @@ def _find_request_slot(p: Program, kernel: CaptureTypes, disks: Sequence[Capture
 
 
 def _load_slot_address(p: Program) -> None:
-    """SLOT = the address of slot number SLOT in the map whose value is at r2. Code that falls
-    through to here (a request of another disk) jumps to "out"."""
+    """Set SLOT to the address of slot number SLOT in the map whose value is at r2. Code that
+    reaches this point without a jump (a request of another disk) goes to "out"."""
     p.goto("out")
     p.label("slot")
     p.do("<<", SLOT, SLOT_BITS)
@@ -380,7 +385,7 @@ def _load_slot_address(p: Program) -> None:
 
 
 def _skip_outside(p: Program, disk: CapturedDisk, number: int) -> None:
-    """Leave out requests outside the partition, if ``disk`` is one."""
+    """Jump to "out" for requests outside the partition, if ``disk`` is one."""
     if disk.last is None:
         return
     p.load(8, 5, STACK, _S_SECTOR)
@@ -397,8 +402,8 @@ def _find_bio_slot(
     maps: Maps,
     everywhere: bool = False,
 ) -> None:
-    """SLOT = the slot of the bio IO, whose disk is in r3. ``everywhere``: don't check the
-    partition, because at its end a bio no longer has the sector it began with."""
+    """Set SLOT to the slot of the bio in IO, whose disk is in r3. ``everywhere``: do not check the
+    partition, because a completed bio no longer has the sector at which it began."""
     p.load(8, 4, IO, kernel.at["bio.bi_iter"] + kernel.at["bvec_iter.bi_sector"])
     p.store(STACK, _S_SECTOR, 4)
     _hash_address(p, maps, SLOT, IO)
@@ -414,7 +419,7 @@ def _find_bio_slot(
 
 
 def _find_depth(p: Program, maps: Maps, offset_in: int) -> None:
-    """r2 = the address of the count of requests in flight whose offset is in the register
+    """Set r2 to the address of the count of requests in flight whose offset is in the register
     ``offset_in``."""
     p.do("&", offset_in, (8 << DEPTHS_BITS) - 8)
     p.value(2, maps.tables, DEPTHS_AT)
@@ -422,8 +427,9 @@ def _find_depth(p: Program, maps: Maps, offset_in: int) -> None:
 
 
 def _add_in_flight(p: Program, maps: Maps) -> None:
-    """Count one more request in flight: take the SLOT, and store the depths, with this request, on
-    the stack. A request that still holds the SLOT has ended without being seen."""
+    """Count one more request in flight: occupy the SLOT, and store the depths, including this
+    request, on the stack. If the SLOT is occupied, the completion of that earlier request was
+    missed."""
     p.load(8, 3, SLOT, 0)
     p.jump_wide(3, "==", 0, "free")
     _decrement_depths(p, maps)
@@ -462,8 +468,8 @@ def _decrement_depths(p: Program, maps: Maps) -> None:
 
 
 def _find_end(p: Program, maps: Maps, sector: int) -> None:
-    """r2 = where in the table the end of a request at this sector (in the register ``sector``) is
-    noted; r5 = the value that is noted there. Overwrites r3."""
+    """Set r2 to the table's entry for a request that ends at this sector (in the register
+    ``sector``), and r5 to the value to store there. Overwrites r3."""
     p.do_with("=", 5, sector)
     p.do("<<", 5, 2)
     p.do_with("|", 5, KIND)
@@ -484,7 +490,7 @@ def _find_end(p: Program, maps: Maps, sector: int) -> None:
 
 
 def _write_record(p: Program, maps: Maps) -> None:
-    """Write the record of the request: KIND, PID and what is on the stack."""
+    """Write the record of the request, from KIND, PID and the values on the stack."""
     p.load(8, 4, STACK, _S_SECTOR)
     _find_end(p, maps, 4)
     p.load(8, 3, 2, 0)
@@ -525,7 +531,7 @@ def _write_record(p: Program, maps: Maps) -> None:
 
 
 def _write_flush_record(p: Program, kernel: CaptureTypes, maps: Maps) -> None:
-    """Write a record of a flush by PID, with the length of the bio IO. IO keeps its value."""
+    """Write the record of a flush by PID, with the length of the bio in IO. Keeps IO."""
     p.store(STACK, _S_DEPTH, IO)
     p.load(4, 4, IO, kernel.at["bio.bi_iter"] + kernel.at["bvec_iter.bi_size"])
     p.do(">>", 4, 9)
@@ -548,7 +554,7 @@ def _write_flush_record(p: Program, kernel: CaptureTypes, maps: Maps) -> None:
 
 
 def _reserve_record(p: Program, maps: Maps) -> None:
-    """IO = the address of the next record, with its time stored."""
+    """Set IO to the address of the next record, and store its time."""
     p.call(KTIME_GET_NS)
     p.value(2, maps.counters, HEAD)
     p.do("=", IO, 1)

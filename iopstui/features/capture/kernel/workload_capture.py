@@ -30,13 +30,13 @@ from iopstui.text import printable
 
 MAX_CACHED = 8192
 ENDED = "ended processes"
-"""Name of processes that had ended before their names were looked up."""
+"""The name for processes that had ended before their names were looked up."""
 _MAX_PARENTS = 64
 
 
 class Processes:
-    """The names of processes by number, each looked up once. ``roots_of``: only these processes and
-    what they have started are chosen; if it is empty, all are."""
+    """The names of processes by number, each looked up once. Only the processes in ``roots_of`` and
+    those that they have started are chosen; if it is empty, all are."""
 
     def __init__(self, roots: Roots, roots_of: Collection[int] = ()) -> None:
         self._proc = roots.proc
@@ -56,7 +56,7 @@ class Processes:
         return name
 
     def is_chosen(self, pid: int) -> bool:
-        """Whether it is one of the chosen processes, or was started by one."""
+        """Whether the process is one of the chosen ones, or was started by one of them."""
         pid &= ~METADATA
         is_chosen = self._chosen.get(pid)
         if is_chosen is None:
@@ -86,14 +86,15 @@ def _name(comm: str | None) -> str:
     if not comm:
         return ENDED
     if comm.startswith("kworker"):
-        # one of many that do the same
+        # all kworkers are counted under one name, except those for writeback
         return "kworker (writeback)" if "flush-" in comm else "kworker"
     return printable(comm) or "?"
 
 
 def cgroups_below(path: Path) -> frozenset[int]:
-    """Numbers of the cgroup at ``path`` and of all below it, as captured requests carry them: the
-    lower 32 bits of the directories' inodes. Empty if it can't be read."""
+    """The numbers of the cgroup at ``path`` and of all cgroups below it, as captured requests
+    contain them: the lower 32 bits of the directories' inodes. Empty if the directory can't be
+    read."""
     numbers = set()
     for place, _, _ in os.walk(path):
         with contextlib.suppress(OSError):
@@ -103,28 +104,28 @@ def cgroups_below(path: Path) -> frozenset[int]:
 
 POLL_S = 0.05
 _SETTLE_S = 0.005
-# of Documentation/block/stat.rst: reads, writes, discards
+# fields of /sys/block/*/stat (Documentation/block/stat.rst): completed reads, writes, discards
 _COMPLETED_FIELDS = (0, 4, 11)
 _CGROUPS_EVERY = 40
-"""Polls after which new cgroups below the wanted one are looked for."""
+"""After this many polls, new cgroups below the chosen one are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessFilter:
-    """Whose requests are counted: those of the processes ``pids`` and of all that they start, or
-    those of the cgroup with this directory. If both are empty, everybody's are."""
+    """Which requests are counted: those of the processes ``pids`` and of processes that they start,
+    or those of the cgroup with this directory. If both are empty, all are."""
 
     pids: tuple[int, ...] = ()
     cgroup: str = ""
 
     @property
     def everything(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether all requests are counted."""
         return not self.pids and not self.cgroup
 
 
 class WorkloadCapture:
-    """A capture that runs from its construction on. ``poll`` must be called every POLL_S. Raises
+    """A capture, which runs from its construction on. ``poll`` must be called every POLL_S. Raises
     CaptureUnusable."""
 
     def __init__(
@@ -146,7 +147,7 @@ class WorkloadCapture:
         self.begin()
 
     def begin(self) -> None:
-        """Begin to count now; forget earlier counts."""
+        """Begin to count now, and forget earlier counts."""
         self._capture.take(last=True)
         self.seen = 0
         self._disk_began = self._completed()
@@ -175,15 +176,15 @@ class WorkloadCapture:
         return len(columns[0])
 
     def gone(self) -> bool:
-        """Whether a disk has vanished."""
+        """Whether one of the disks has vanished."""
         places = (self._roots.sys / f"dev/block/{region.major}:{region.minor}"
                   for region in self._regions)  # fmt: skip
         return not all(place.exists() for place in places)
 
     def result(self, active: bool = False) -> Workload:
-        """The workload so far; the capture goes on. ``active``: only from the first request to the
-        last, without the idle time before and after."""
-        # after this wait, programs that run now have completed their records
+        """The workload so far; the capture goes on. ``active``: leave out the idle time before the
+        first request and after the last."""
+        # wait, so that programs that are now running complete their records
         time.sleep(_SETTLE_S)
         self.poll(last=True)
         counts, before = self._capture.counts(), self._missed
@@ -197,7 +198,8 @@ class WorkloadCapture:
         )  # fmt: skip
 
     def cut(self) -> Workload:
-        """Return the workload so far, and begin to count anew, but ``disk_counted`` goes on."""
+        """Return the workload so far, and begin to count anew; only ``disk_counted`` is not
+        reset."""
         workload = self.result()
         self._count_from(self._began + round(workload.seconds * 1e9))
         return workload
@@ -205,12 +207,12 @@ class WorkloadCapture:
     def disk_counted(self) -> int | None:
         """By how many requests the disks' own counters (/sys/block/*/stat) have grown: requests
         with data, and one write for each flush without data. ``None`` if the counters of a disk
-        can't be read (any more)."""
+        can't be read."""
         now, before = self._completed(), self._disk_began
         return None if now is None or before is None else now - before
 
     def close(self) -> None:
-        """End it. Idempotent."""
+        """End the capture. Idempotent."""
         self._capture.close()
 
     def _chosen(self, batch: Batch) -> Sequence[list[int]]:
@@ -234,17 +236,17 @@ class WorkloadCapture:
         return sum(fields[at] for at in _COMPLETED_FIELDS if at < len(fields)) if fields else None
 
 
-# A capture that runs in its own thread, for a screen that shows it meanwhile.
+# A capture in its own thread, for a screen that shows it while it runs.
 
 
 RESULT_EVERY = round(1 / POLL_S)
-"""Polls after which a new result is made."""
+"""After this many polls, a new result is made."""
 _END_S = 2.0
 
 
 class LiveCapture:
     """Captures the disks called ``names`` from construction on. ``workload`` is the newest result,
-    a second old at most; ``problem`` says why there is none, "" if nothing is wrong."""
+    at most a second old; ``problem`` says why the capture does not work ("" if it does)."""
 
     def __init__(self, names: Sequence[str], roots: Roots) -> None:
         self.workload: Workload | None = None
@@ -256,7 +258,7 @@ class LiveCapture:
         self._thread.start()
 
     def close(self) -> None:
-        """End it. Idempotent."""
+        """End the capture. Idempotent."""
         self._end.set()
         self._thread.join(_END_S)
 

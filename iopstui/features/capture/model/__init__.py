@@ -1,1 +1,1 @@
-"""What was captured of an application's workload, as a model and as a fio job."""
+"""An application's captured workload, as a model and as a fio job."""

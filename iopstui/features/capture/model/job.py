@@ -1,4 +1,4 @@
-"""Write a captured workload as a fio job, which keeps its rate (open loop) or its depth (closed
+"""Write a captured workload as a fio job that keeps its rate (open loop) or its depth (closed
 loop)."""
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from iopstui.text import printable
 
 MAX_SECTIONS = 8
 MIN_RATE = 0.5
-"""The fewest requests a second of a stream that gets a section: fio's slowest rate is 1."""
+"""A stream gets a section from this rate (requests per second) on: the slowest rate of fio is 1."""
 _MIN_SHARE = 0.005
 _MIN_SIZE, _BLOCK = 1 << 24, 1 << 20
 _MAX_DEPTH, _MIN_OPEN_DEPTH, _MAX_JOBS = 256, 16, 64
 _RUNTIME_S = (10, 300)
 _MAX_WRITES_PER_FLUSH = 16
-"""Up to so many writes for each flush, flushes decide how a stream behaves."""
+"""With at most this many writes for each flush, the flushes decide how a stream behaves."""
 _COLUMNS = 98
 _PLAIN = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -47,7 +47,7 @@ _LIMITS = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The streams of one process that become one section of the job."""
+    """The streams of one process that become a section of the job."""
 
     process: str
     reads: Stream | None
@@ -60,16 +60,16 @@ class Part:
 
     @property
     def ios(self) -> int:
-        """Of both directions."""
+        """The requests in both directions."""
         return sum(stream.ios for stream in self.streams)
 
 
 def job_text(
     workload: Workload, loop: str, when: str = "", phases: Sequence[Phase] = ()
 ) -> str:  # fmt: skip
-    """The text of the job file; ``when`` says when the workload was captured. If it has several
-    ``phases``, they run one after the other. Raises ValueError if there is nothing that a job could
-    do."""
+    """The text of the job file; ``when`` says when the workload was captured. Several ``phases``
+    become sections that run one after the other. Raises ValueError if the workload has nothing that
+    a job could do."""
     spans = phases if len(phases) > 1 else [Phase(0.0, workload)]
     chosen = [_choose_parts(span.workload, loop) for span in spans]
     parts = [part for selected, _ in chosen for part in selected]
@@ -100,7 +100,7 @@ def _comment(texts: Iterable[str]) -> Iterator[str]:
         yield from (f"# {line}".rstrip() for line in wrap(text, _COLUMNS) or [""])
 
 
-# -- which streams
+# -- the choice of streams
 
 
 def _choose_parts(workload: Workload, loop: str) -> tuple[list[Part], list[str]]:
@@ -159,7 +159,7 @@ def _left_out(workload: Workload, selected: Sequence[Part]) -> list[str]:
     return notes
 
 
-# -- text
+# -- the sections
 
 
 def _head(workload: Workload, loop: str, when: str, writes: bool) -> Iterator[str]:
@@ -192,7 +192,7 @@ def _phase_head(
 def _phase_options(phase: Phase, *, first: bool) -> Iterator[str]:
     yield f"runtime={_runtime(phase.workload.seconds)}"
     if first:
-        # this phase begins when the previous one has ended
+        # wait until the previous phase has ended
         yield "stonewall"
 
 
@@ -202,7 +202,7 @@ _MEASURES = {OPEN: "latency at the captured rate.", CLOSED: "throughput at the c
 def _global(workload: Workload) -> Iterator[str]:
     yield "[global]"
     yield "ioengine=libaio"
-    # captured below the page cache
+    # the requests were captured below the page cache
     yield "direct=1"
     yield "time_based"
     yield f"runtime={_runtime(workload.seconds)}"
@@ -276,8 +276,8 @@ def _random_distribution(part: Part) -> Iterator[str]:
 
 def _flushes(part: Part) -> Iterator[str]:
     if part.flushes and part.writes is not None:
-        # each is one flush of the disk, without a commit of the journal of the scratch file's file
-        # system
+        # each fdatasync is one flush of the disk, and does not commit the journal of the scratch
+        # file's file system
         yield f"fdatasync={max(1, round(part.writes.ios / part.flushes))}"
 
 
@@ -285,7 +285,7 @@ def _open_loop(part: Part) -> Iterator[str]:
     (stream,) = part.streams
     depth = min(max(2 * shape.percentile_depth(stream, 0.99), _MIN_OPEN_DEPTH), _MAX_DEPTH)
     if part.flushes and stream.ios <= _MAX_WRITES_PER_FLUSH * part.flushes:
-        # with a rate and a deeper queue, fio (3.33) flushes less often than the job asks for
+        # with a rate and a deeper queue, fio (3.33) flushes less often than requested
         depth = 1
     yield f"iodepth={depth}"
     kind = shape.process_of(stream)
@@ -297,7 +297,7 @@ def _open_loop(part: Part) -> Iterator[str]:
         yield f"thinktime_blocks={pause.ios}"
         yield "thinktime_blocks_type=issue"
         return
-    # fio (3.33) ends with SIGFPE where a poisson process comes to a flush
+    # fio (3.33) dies with SIGFPE when a poisson process reaches a flush
     if kind != "linear" and not part.flushes:
         yield f"rate_iops={max(1, round(stream.rate))}"
         yield "rate_process=poisson"
@@ -306,8 +306,8 @@ def _open_loop(part: Part) -> Iterator[str]:
 
 
 def _steady_rate(stream: Stream, rate: float) -> int:
-    """The value for ``rate_iops`` with which a steady process makes ``rate`` requests a second. fio
-    turns it into a limit of bytes by the smallest size (``setup_rate`` in its backend.c)."""
+    """The value of ``rate_iops`` with which a steady process makes ``rate`` requests per second.
+    fio converts the value to bytes by the smallest size (``setup_rate`` in its backend.c)."""
     split = shape.split(stream.sizes)
     mean = sum(bs * share for bs, share in split) / sum(share for _, share in split)
     return max(1, round(rate * mean / min(bs for bs, _ in split)))
@@ -323,13 +323,13 @@ def _closed_loop(part: Part) -> Iterator[str]:
         yield f"numjobs={jobs}"
 
 
-# -- texts
+# -- comments
 
 DEPTH_MEANING = "depth: a process's requests in flight, of both directions, when it sends one"
 
 
 def describe(stream: Stream) -> str:
-    """Describe a stream in one line: "1.2k/s, mostly 16 KiB, random, in bursts, depth 3.1, ..."."""
+    """A stream in one line: "1.2k/s, mostly 16 KiB, random, in bursts, depth 3.1, ..."."""
     if not stream.ios:
         return f"no {stream.kind}s"
     parts = [f"{number(stream.rate)} {stream.kind}s/s", _sizes_text(stream),
@@ -368,5 +368,5 @@ def _bytes(count: int) -> str:
 
 
 def _safe_text(text: str) -> str:
-    """Foreign text in a comment: one line."""
+    """Make a text from elsewhere safe for a comment: one line."""
     return printable(text) or "?"

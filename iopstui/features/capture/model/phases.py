@@ -1,7 +1,7 @@
 """How close one workload is to another, and the phases of a captured one.
 
-A capture is cut into spans of equal length. A span that is like the current phase belongs to it;
-one that is not begins a new phase."""
+A capture is divided into spans of equal length. A span that resembles the current phase belongs to
+it; another one begins a new phase."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from iopstui.format import number, or_dash, size
 _RATES = ("s/s", " burstiness")
 SIZE_BOUND, SHARE_BOUND, RATIO_BOUND = 0.05, 0.05, 1.15
 DEPTH_BOUND, SPREAD_BOUND = 1.5, 2.0
-"""Workloads count as close with distances of shares and sizes up to 5 points, and ratios up to
-1.15; for the depth (in an open loop it is a result of the disk) up to 1.5, for burstiness up to
-2."""
+"""Two workloads count as close if shares and sizes differ by up to 5 points, and other figures by a
+ratio of up to 1.15. For the depth, which in an open loop depends on the disk, the ratio may be 1.5;
+for burstiness 2."""
 MIN_SHARE = 0.01
-"""A direction with a smaller share of the requests in both is not compared, because chance would
-decide."""
+"""A direction with less than this share of the requests in both workloads is not compared, because
+its figures would be a matter of chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
     """One figure of both workloads: ``captured`` and ``replayed`` as text, their ``distance`` (for
     shares the difference, from 0 to 1; for other figures the ratio of the larger to the smaller),
-    and the ``bound`` of that. The distance is ``None`` if one of them has no such figure, or too
-    few requests. A figure without a bound is a result of the job, not something it imitates."""
+    and the ``bound`` of that. The distance is ``None`` if one workload lacks the figure or has too
+    few requests. A figure without a bound is a result of the job, which it does not imitate."""
 
     name: str
     captured: str
@@ -51,7 +51,7 @@ class Distance:
 
     @property
     def is_close(self) -> bool | None:
-        """Whether it is within the bound."""
+        """Whether the distance is within the bound."""
         if self.distance is None or self.bound is None:
             return None
         return self.distance <= self.bound
@@ -71,8 +71,8 @@ def kolmogorov(first: Mapping[int, int], second: Mapping[int, int]) -> float | N
 
 
 def distances(captured: Workload, replayed: Workload, loop: str = OPEN) -> list[Distance]:
-    """All figures that are compared, of reads and of writes. A closed loop does not keep to the
-    captured rate and bursts: in it they are results."""
+    """All compared figures, of reads and of writes. In a closed loop, rate and bursts are only
+    results, because the job does not keep to the captured ones."""
     compared = _distances(captured, replayed)
     if loop == OPEN:
         return compared
@@ -143,7 +143,7 @@ def _ratio(
 ) -> Distance:  # fmt: skip
     distance = None
     if captured is not None and replayed is not None:
-        # below 0.1 both count as nothing
+        # values below 0.1 count as 0.1
         low, high = sorted((max(captured, 0.1), max(replayed, 0.1)))
         distance = high / low
     texts = [or_dash(None) if value is None else form(value) for value in (captured, replayed)]
@@ -151,7 +151,8 @@ def _ratio(
 
 
 MAX_PHASES = 8
-"""If there are more, neighbours are joined, first those that are shortest together."""
+"""Limit for the number of phases. If there are more, neighbours are joined, beginning with the pair
+that is shortest together."""
 _RATE_FACTOR, _MAX_DISTANCE = 2.0, 0.25
 _SMALL_SHARE = 0.1
 _KINDS = ("read", "write", "flush", "discard")
@@ -159,19 +160,19 @@ _KINDS = ("read", "write", "flush", "discard")
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """``workload`` began ``start_s`` seconds after the capture."""
+    """A phase. ``workload`` began ``start_s`` seconds after the capture's start."""
 
     start_s: float
     workload: Workload
 
     @property
     def end_s(self) -> float:
-        """Seconds after the capture's begin."""
+        """The phase's end, in seconds after the capture's start."""
         return self.start_s + self.workload.seconds
 
 
 class Phases:
-    """Collects the phases of a capture that is cut into spans."""
+    """Collects the phases of a capture that is divided into spans."""
 
     def __init__(self) -> None:
         self._phases: list[Phase] = []
@@ -187,12 +188,12 @@ class Phases:
 
     @property
     def all(self) -> Sequence[Phase]:
-        """In the order of time."""
+        """All phases in the order of time."""
         return tuple(self._phases)
 
     @property
     def combined(self) -> Workload:
-        """All phases as one workload. ValueError if there is none."""
+        """All phases joined to one workload. Raises ValueError if there is none."""
         return join([phase.workload for phase in self._phases])
 
     def _join_shortest(self) -> None:
@@ -206,8 +207,9 @@ class Phases:
 
 
 def are_alike(first: Workload, second: Workload) -> bool:
-    """Whether requests and bytes a second differ by less than a factor of 2, and sizes and order by
-    less than 0.25. A direction in which both did little does not count."""
+    """Whether requests and bytes per second differ by less than a factor of 2, and sizes and the
+    share of sequential requests by less than 0.25. A direction in which both did little is
+    ignored."""
     pairs = [(first.total(kind), second.total(kind)) for kind in _KINDS]
     rates = [(a.rate, b.rate) for a, b in pairs]
     bytes_s = [(_bytes_s(a), _bytes_s(b)) for a, b in pairs]
@@ -242,11 +244,11 @@ def _shape_distances(first: Stream, second: Stream) -> tuple[float, float]:
 
 
 def join(workloads: Sequence[Workload]) -> Workload:
-    """Join successive workloads of one capture into one, which is no larger than a single one may
+    """Join successive workloads of one capture. The result is no larger than a single workload may
     be (``counting``). Raises ValueError if there is none."""
     if not workloads:
         raise ValueError("no workloads to join")
-    # all streams of a workload are equally long
+    # all streams of a workload have the same length
     length = sum(_stream_length(workload) for workload in workloads)
     windows = sum(_windows(workload) for workload in workloads)
     streams = sorted((_join_streams(group, length, windows) for group in _by_process(workloads)),
@@ -271,7 +273,7 @@ def join(workloads: Sequence[Workload]) -> Workload:
 
 
 def _stream_length(workload: Workload) -> float:
-    """The seconds that rates are counted over: fewer than the workload's if the capture lost
+    """The time in seconds to which rates refer. It is shorter than the workload if the capture lost
     requests."""
     return workload.streams[0].seconds if workload.streams else workload.seconds
 
@@ -287,8 +289,8 @@ def _ios(workload: Workload) -> int:
 
 
 def _by_process(workloads: Sequence[Workload]) -> Iterable[Sequence[Stream]]:
-    """The streams grouped by process and direction; if there are too many, those of the last
-    processes are joined."""
+    """The streams grouped by process and direction. If there are too many processes, the last ones
+    form one group."""
     processes = [*dict.fromkeys(stream.process for w in workloads for stream in w.streams)][
         :MAX_PROCESSES
     ]
@@ -300,7 +302,7 @@ def _by_process(workloads: Sequence[Workload]) -> Iterable[Sequence[Stream]]:
 
 
 def _join_streams(streams: Sequence[Stream], seconds: float, windows: int) -> Stream:
-    """Several streams of ``seconds`` as one."""
+    """Join several streams to one of ``seconds``."""
     ios = sum(stream.ios for stream in streams)
     regions, region_bytes = _regions(streams)
     return Stream(
@@ -314,15 +316,15 @@ def _join_streams(streams: Sequence[Stream], seconds: float, windows: int) -> St
 
 
 def _sizes(sizes: Mapping[int, int]) -> dict[int, int]:
-    """The most frequent sizes as they are, the others in bins."""
+    """The most frequent sizes unchanged, the others in bins."""
     exact = _most_frequent(sizes, MAX_SIZES)
     binned_sizes = ({binned(size): count} for size, count in sizes.items() if size not in exact)
     return _sum([exact, *binned_sizes])
 
 
 def _regions(streams: Sequence[Stream]) -> tuple[dict[int, int], int]:
-    """The regions of all streams, and how many bytes each has: so many that MAX_REGIONS regions
-    suffice."""
+    """The regions of all streams, and their size in bytes, which is so large that there are at most
+    MAX_REGIONS."""
     region_bytes = max(stream.region_bytes for stream in streams)
     while True:
         regions = _sum(

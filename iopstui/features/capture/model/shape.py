@@ -1,4 +1,4 @@
-"""From a captured stream to values of fio's options: sizes, randomness, places, arrivals."""
+"""Convert a captured stream to values of fio's options: sizes, randomness, regions, arrivals."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from dataclasses import dataclass
 from iopstui.features.capture.model.workload import SHORT_WINDOW_NS, Stream
 
 MAX_SPLIT = 24
-"""The most sizes in a bssplit; fio accepts 64."""
+"""Limit for the sizes in a bssplit; fio accepts 64."""
 _ZONE_CUTS = (1, 2, 5, 10, 20, 40, 70, 100)
-# with fewer requests a region (mean) none can be called hotter than another
+# with a smaller mean number of requests per region, no region can be called hotter than another
 _MIN_PER_REGION = 5
 _HOT_DISPERSION = 2.0
 _EVEN, _BURSTY = 0.5, 3.0
 _MIN_BURST, _MIN_IDLE_SHARE = 4, 0.1
-# with fewer bursts the pause between them is not known; and fio ends only after a pause that it has
-# begun
+# with fewer bursts, the pause between them is not known; and fio, once in a pause, ends only after
+# it
 _FEWEST_BURSTS = 5
 _PERCENT, _BY_CHANCE = 100, 2
 _MIN_RANDOM = 20
-"""With a smaller percentage of random requests, hot places only come from sequential runs."""
+"""If a smaller percentage of the requests is random, regions are hot only because of sequential
+runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Bursts: ``ios`` requests at ``rate`` a second, then ``pause_us`` without any."""
+    """Bursts: ``ios`` requests at ``rate`` per second, then ``pause_us`` without requests."""
 
     ios: int
     rate: int
@@ -34,7 +35,7 @@ class Pause:
 
 
 def percentages(weights: Sequence[float]) -> list[int]:
-    """Whole percentages that add up to 100, by the largest remainders."""
+    """Whole percentages that add up to 100, by the method of the largest remainders."""
     total = sum(weights)
     exact = [_PERCENT * weight / total for weight in weights]
     percents = [math.floor(value) for value in exact]
@@ -45,8 +46,8 @@ def percentages(weights: Sequence[float]) -> list[int]:
 
 
 def split(sizes: Mapping[int, int]) -> list[tuple[int, int]]:
-    """Sizes (bytes) with their percentages, all above 0, for the MAX_SPLIT largest groups. A size
-    that is left out is added to the next larger one that stays."""
+    """Sizes (bytes) with their percentages, all above 0, for the MAX_SPLIT most frequent sizes. A
+    size that is left out is added to the next larger one that is kept."""
     total = sum(sizes.values())
     rank = sorted(sizes, key=lambda size: -sizes[size])[:MAX_SPLIT]
     chosen = (
@@ -61,13 +62,13 @@ def split(sizes: Mapping[int, int]) -> list[tuple[int, int]]:
 
 
 def random_percentage(stream: Stream) -> int:
-    """How many of 100 requests are random. Rounded to 0 or 100 near the ends, because a random
-    request may begin by chance where another ended."""
+    """How many of 100 requests are random. Values near 0 or 100 are rounded to these, because a
+    random request may by chance begin where another one ended."""
     share = stream.sequential_share
     if share is None:
         return _PERCENT
     if stream.ios > 1:
-        # the first request follows no other
+        # the first request has no predecessor
         share = min(1.0, stream.sequential / (stream.ios - 1))
     percent = round(_PERCENT * (1 - share))
     if percent <= _BY_CHANCE:
@@ -77,8 +78,8 @@ def random_percentage(stream: Stream) -> int:
 
 def zones(regions: Mapping[int, int], random: int = _PERCENT) -> list[tuple[int, int]]:
     """Pairs (percentage of the requests, percentage of the working set), hottest first; empty if
-    all regions are used alike, or if too little is known. ``random`` is the percentage of random
-    requests: sequential ones come in runs, and runs alone make regions differ."""
+    all regions are used equally, or if too little is known. ``random`` is the percentage of random
+    requests: sequential requests come in runs, which alone make regions differ."""
     if random < _MIN_RANDOM:
         return []
     counts = sorted(regions.values(), reverse=True)
@@ -101,7 +102,7 @@ def _cut_zones(counts: Sequence[int]) -> list[tuple[int, int]]:
             weights.append(sum(counts[begin:end]))
             begin, covered = end, upto
     parts = percentages(weights)
-    # fio takes no zone of 0 %: regions used that little join the zone before
+    # fio accepts no zone of 0 %: regions with so few requests are added to the zone before
     pairs: list[tuple[int, int]] = []
     for part, size in zip(parts, sizes, strict=True):
         if part or not pairs:
@@ -114,7 +115,7 @@ def _cut_zones(counts: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def process_of(stream: Stream) -> str:
-    """How requests arrive: "poisson", "linear", or "bursts"."""
+    """How requests arrive: "poisson", "linear" or "bursts"."""
     index = stream.dispersion
     if index is None or index < _EVEN:
         return "linear"
@@ -122,7 +123,7 @@ def process_of(stream: Stream) -> str:
 
 
 def pause_of(stream: Stream) -> Pause | None:
-    """The bursts and pauses of a stream; ``None`` if it has no notable pauses."""
+    """The bursts and pauses of a stream; ``None`` if it has no noticeable pauses."""
     arrivals = stream.arrivals
     short_s = SHORT_WINDOW_NS / 1e9
     idle = stream.seconds - arrivals.active * short_s
@@ -131,7 +132,7 @@ def pause_of(stream: Stream) -> Pause | None:
     ios = round(stream.ios / arrivals.bursts)
     if ios < _MIN_BURST:
         return None
-    # a burst begins and ends within a window, so a window's worth of it is idle on average
+    # bursts begin and end within a window, so about one window of each burst is idle
     busy = max(arrivals.active - arrivals.bursts, arrivals.bursts / 2) * short_s
     pause = (stream.seconds - busy) / arrivals.bursts
     return Pause(ios, max(1, round(stream.ios / busy)), max(1, round(pause * 1e6)))

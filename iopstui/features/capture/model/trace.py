@@ -1,8 +1,8 @@
 """Captured requests in their order, as a trace for fio (iolog version 3) that fits a scratch file.
 
-Times are microseconds from the first request. Offsets are in a file that has only those regions of
-1 MiB that were used, in their order on the disk: sequential requests stay sequential, and the trace
-tells nothing of the captured disk's size or name."""
+Times are microseconds from the first request. Offsets are in a file that consists of the used
+regions of 1 MiB, in their order on the disk: sequential requests stay sequential, and the trace
+reveals neither the size nor the name of the captured disk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from iopstui.features.capture.model.workload import (
 HEADER = "fio version 3 iolog"
 FILE, FIO_SUFFIX = "replay.scratch", ".fio"
 MAX_REQUESTS = 1_000_000
-"""The most requests of a trace: 48 MiB while it is captured, about as much as text."""
+"""Limit for the requests of a trace: 48 MiB in memory while it is captured, and about as much as
+text."""
 MAX_FILE = 1 << 44
 _ACTIONS = {READ: "read", WRITE: "write", FLUSH: "datasync"}
 _KINDS = {"read": READ, "write": WRITE, "datasync": FLUSH, "sync": FLUSH}
@@ -34,14 +35,14 @@ _JOB_DEPTH = 128
 
 
 class InvalidTrace(ValueError):
-    """The trace can't be replayed; the message says which line is wrong, and why."""
+    """The trace can't be replayed; the message says which line is wrong and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Requests in their order, each (microseconds, kind, offset, length), for a file of
-    ``file_bytes``; offset and length are bytes. ``discards`` were left out: fio discards on devices
-    only."""
+    """Requests in their order, each as (microseconds, kind, offset, length), for a file of
+    ``file_bytes``. Offset and length are in bytes. ``discards`` requests were left out, because fio
+    discards only on devices."""
 
     requests: tuple[tuple[int, int, int, int], ...]
     file_bytes: int
@@ -49,12 +50,12 @@ class Trace:
 
     @property
     def reads(self) -> int:
-        """How many."""
+        """The number of reads."""
         return sum(kind == READ for _, kind, _, _ in self.requests)
 
     @property
     def writes(self) -> int:
-        """How many."""
+        """The number of writes."""
         return sum(kind == WRITE for _, kind, _, _ in self.requests)
 
     @property
@@ -64,7 +65,7 @@ class Trace:
 
     @property
     def seconds(self) -> float:
-        """From the first to the last."""
+        """The time from the first request to the last."""
         return self.requests[-1][0] / 1e6 if self.requests else 0.0
 
 
@@ -77,14 +78,14 @@ class TraceBuffer:
         self.dropped = 0
 
     def add(self, times: Sequence[int], sectors: Sequence[int], shapes: Sequence[int]) -> None:
-        """Requests in their order."""
+        """Add requests in their order."""
         space = max(0, self._max_requests - len(self._columns[0]))
         self.dropped += max(0, len(times) - space)
         for column, values in zip(self._columns, (times, sectors, shapes), strict=True):
             column.extend(values[:space])
 
     def trace(self) -> Trace:
-        """What was kept."""
+        """The trace of the kept requests."""
         return fold_trace(*self._columns)
 
 
@@ -121,7 +122,7 @@ def _regions(sector: int, shape: int) -> range:
 
 
 def trace_lines(trace: Trace) -> Iterator[str]:
-    """The lines of fio's iolog."""
+    """The trace as lines of fio's iolog."""
     yield HEADER
     yield f"0 {FILE} add"
     yield f"0 {FILE} open"
@@ -131,7 +132,7 @@ def trace_lines(trace: Trace) -> Iterator[str]:
 
 
 def parse_trace(lines: Iterable[str]) -> Trace:
-    """Read a trace of one file; its name is not kept. Raises InvalidTrace."""
+    """Read a trace of a single file; the file's name is dropped. Raises InvalidTrace."""
     numbered = enumerate((line.strip() for line in lines), 1)
     if next(numbered, (1, ""))[1] != HEADER:
         raise InvalidTrace(f"line 1 is not {HEADER!r}")
@@ -174,8 +175,8 @@ def _request(number: int, fields: Sequence[str], before: int) -> tuple[int, int,
 
 
 def replay_job(trace: Trace) -> str:
-    """The job that replays the trace: the file, and how much is read and written. The trace itself
-    is added by iopstui when it runs."""
+    """The job that replays the trace: its file, and how many bytes it reads and writes. iopstui
+    adds the trace itself when it runs the job."""
     direction = (
         "randrw" if trace.reads and trace.writes else "randread" if trace.reads else "randwrite"
     )
@@ -183,6 +184,7 @@ def replay_job(trace: Trace) -> str:
         "# Title: replay of a captured trace", "[replay]", f"filename={FILE}",
         f"size={trace.file_bytes}", f"io_size={trace.data_bytes}", f"rw={direction}", "bs=4k",
         "ioengine=libaio", "direct=1", f"iodepth={_JOB_DEPTH}",
-        # otherwise fio (3.33) reaps completions only when the queue is full, and never at the end
+        # without these, fio (3.33) reaps completions only when the queue is full, and never at the
+        # end
         "iodepth_batch_complete_min=0", "iodepth_batch_complete_max=0", "",
     ))  # fmt: skip

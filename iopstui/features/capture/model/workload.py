@@ -1,9 +1,9 @@
-"""A captured workload: requests packed, counted in bounded memory, and what they add up to.
+"""A captured workload: packed requests are counted in bounded memory and summed up.
 
-Equal packed values are counted together (``Counter``). Each different one is unpacked later, which
-costs ten times as much; at most MAX_PACKED of them wait for it. At most MAX_PROCESSES names are
-told apart, and for each stream MAX_SIZES exact sizes (then bins of an eighth of an octave) and
-MAX_REGIONS regions (then regions of twice the size): at most about 40 MiB."""
+Equal packed values are counted together (``Counter``). Each distinct value is unpacked later, which
+takes ten times as long; at most MAX_PACKED values wait for it. At most MAX_PROCESSES names are
+distinguished, and for each stream MAX_SIZES exact sizes (further ones in bins of an eighth of an
+octave) and MAX_REGIONS regions (then regions of twice the size): at most about 40 MiB."""
 
 from __future__ import annotations
 
@@ -17,35 +17,37 @@ KINDS = ("read", "write", "discard", "flush")
 
 SECTOR_BYTES = 512
 REGION_SECTORS_BITS = 11
-"""A region is 1 MiB of a disk."""
+"""Binary logarithm of a region's sectors: a region is 1 MiB of a disk."""
 
-# each of the three: process << 32 | kind << 30 | what is counted
+# a packed word: process << 32 | kind << 30 | the counted value
 PID_AT, KIND_AT = 32, 30
 LOW_BITS = (1 << KIND_AT) - 1
 METADATA = 1 << 30
-"""Added to the process of a request for the file system's metadata: the application did not ask for
-this I/O. Linux has no such process numbers (PID_MAX_LIMIT)."""
+"""Added to the process number of a metadata request, because the application did not ask for this
+I/O. The number of no process is that large (PID_MAX_LIMIT)."""
 METADATA_PROCESS = "file system metadata"
-"""The name of these requests, whoever sent them."""
-# a request's shape: flags, then its length in sectors
+"""The name under which metadata requests are counted, whichever process sent them."""
+# the shape of a request: flags, then the length in sectors
 SEQUENTIAL, FUA, SYNC = 1 << 29, 1 << 28, 1 << 27
 SECTORS_BITS = 27
 MAX_SECTORS = (1 << SECTORS_BITS) - 1
 
 
 SHORT_WINDOW_NS, WINDOW_NS = 10_000_000, 100_000_000
-"""Windows in which arrivals are counted: bursts by the short ones, the rate by the others."""
+"""The windows in which arrivals are counted: the short ones for bursts, the others for the rate."""
 REGION_BYTES = 1 << 20
 OPEN, CLOSED = "open", "closed"
-"""Loops of a job: an open one keeps the rate, a closed one the requests in flight."""
+"""The loops of a job: an open one keeps the rate, a closed one keeps the number of requests in
+flight."""
 MIN_WINDOWS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """How requests arrive. In windows of 100 ms: how many ``windows`` there were, the sum of the
-    ``squares`` of their request counts, and the count of the ``busiest``. In windows of 10 ms: how
-    many had a request (``active``), and in how many ``bursts`` without a gap."""
+    """How requests arrive. In windows of 100 ms: the number of ``windows``, the sum of the
+    ``squares`` of their request counts, and the count of the ``busiest`` window. In windows of 10
+    ms: how many had a request (``active``), and how many ``bursts`` without an empty window they
+    form."""
 
     windows: int = 0
     squares: int = 0
@@ -59,8 +61,8 @@ class Stream:
     """What the processes of one name did in one direction; ``process`` is empty for all processes.
     Requests are counted by ``sizes`` (bytes), by ``depths`` (how many of the process's requests
     were in flight when one was sent, with that one), and by ``regions`` (parts of the disk,
-    ``region_bytes`` each). ``workers``: processes of this name that were active in the same 100 ms
-    (mean)."""
+    ``region_bytes`` each). ``workers`` is the mean number of processes with this name that were
+    active in the same 100 ms."""
 
     process: str
     kind: str
@@ -79,29 +81,29 @@ class Stream:
 
     @property
     def rate(self) -> float:
-        """Requests a second."""
+        """Requests per second."""
         return self.ios / self.seconds if self.seconds else 0.0
 
     @property
     def sequential_share(self) -> float | None:
-        """Share of requests that begin where a recent one of the process ended."""
+        """The share of the requests that begin where a recent request of the process ended."""
         return self.sequential / self.ios if self.ios else None
 
     @property
     def depth(self) -> float | None:
-        """Mean requests in flight when one is sent."""
+        """The mean number of requests in flight when one is sent."""
         count = sum(self.depths.values())
         return sum(d * n for d, n in self.depths.items()) / count if count else None
 
     @property
     def working_set(self) -> int:
-        """Bytes of the regions that were touched."""
+        """The bytes of the regions that were accessed."""
         return len(self.regions) * self.region_bytes
 
     @property
     def dispersion(self) -> float | None:
         """The index of dispersion: the variance of the number of requests in a window, divided by
-        its mean. 1 means arrivals by chance (Poisson), more means bursts, less means even arrivals.
+        its mean. 1 means random arrivals (Poisson), more means bursts, less means regular arrivals.
         ``None`` with too few windows."""
         count = self.arrivals.windows
         if count < MIN_WINDOWS or not self.ios:
@@ -113,9 +115,9 @@ class Stream:
 @dataclass(frozen=True, slots=True)
 class Workload:
     """What was captured in ``seconds`` on ``device``: ``streams`` of single processes, busiest
-    first, and ``totals`` of all by kind. ``lost`` requests were counted but not looked at,
-    ``missed`` ones were seen only when they ended, and the process of ``unknown`` ones is not
-    certain."""
+    first, and ``totals`` of all by kind. ``lost`` requests were counted but their records
+    overwritten, ``missed`` requests were only seen to end, and the process of ``unknown`` requests
+    is not certain."""
 
     device: str
     seconds: float
@@ -131,11 +133,11 @@ class Workload:
 
     @property
     def ios(self) -> int:
-        """Requests with data: reads, writes, discards."""
+        """The number of requests with data: reads, writes, discards."""
         return sum(stream.ios for kind, stream in self.totals.items() if kind != KINDS[-1])
 
     def total(self, kind: str) -> Stream:
-        """All processes' requests of this kind."""
+        """The requests of this kind by all processes."""
         return self.totals.get(kind) or Stream("", kind, self.seconds, 0, 0)
 
     def streams_of(self, process: str) -> dict[str, Stream]:
@@ -143,7 +145,7 @@ class Workload:
 
     @property
     def processes(self) -> tuple[str, ...]:
-        """Names, the busiest first."""
+        """The processes' names, busiest first."""
         return tuple(dict.fromkeys(stream.process for stream in self.streams))
 
 
@@ -155,7 +157,7 @@ _SHORT_IN_WINDOW = WINDOW_NS // SHORT_WINDOW_NS
 
 
 class _Arrivals:
-    """Arrivals of one stream, window by window."""
+    """Counts the arrivals of one stream, window by window."""
 
     def __init__(self) -> None:
         self.squares = self.busiest = self.active = self.bursts = 0
@@ -165,8 +167,8 @@ class _Arrivals:
         self.windows_active = self.workers = 0
 
     def add(self, short: int, count: int, pids: set[int]) -> None:
-        """Count ``count`` requests in the short window with this number, which never gets
-        smaller."""
+        """Count ``count`` requests in the short window with this number. Numbers must not
+        decrease."""
         if short != self._short:
             self.active += 1
             self.bursts += short != self._short + 1
@@ -179,7 +181,7 @@ class _Arrivals:
         self._pids |= pids
 
     def end(self) -> None:
-        """The window is over."""
+        """Finish the current window."""
         if self._count:
             self.squares += self._count * self._count
             self.busiest = max(self.busiest, self._count)
@@ -189,7 +191,7 @@ class _Arrivals:
 
 
 class _Stream:
-    """Counts of one process and kind."""
+    """The counts of one process's requests of one kind (READ, WRITE, DISCARD, FLUSH)."""
 
     def __init__(self) -> None:
         self.ios = self.sectors = self.sequential = self.fua = self.sync = 0
@@ -243,18 +245,18 @@ class _Stream:
 
 
 class WorkloadCounter:
-    """Counts batches of captured requests. ``name_of`` names a process by its number, so that all
-    of a name are one stream."""
+    """Counts batches of captured requests. ``name_of`` returns a process's name by its number, so
+    that all processes of a name form one stream."""
 
     def __init__(self, name_of: Callable[[int], str]) -> None:
         self._name_of = name_of
         self._streams: dict[tuple[str, int], _Stream] = {}
         self._names: set[str] = set()
         self._cgroups: dict[int, int] = {}
-        # shapes, depths, regions and cgroups that are not unpacked yet
+        # packed shapes, depths, regions and cgroups that are not unpacked yet
         self._packed: tuple[Counter[int], ...] = (Counter(), Counter(), Counter(), Counter())
         self._in_flight = self._request_count = 0
-        # the short window that is not over: its number, and its requests by stream
+        # the short window that is still open: its number, and its requests by stream
         self._open_window = -1
         self._open_counts: Counter[int] = Counter()
         self._first_window = -1
@@ -262,19 +264,19 @@ class WorkloadCounter:
 
     @property
     def cells(self) -> int:
-        """Number of counts kept; memory grows with it."""
+        """The number of counts that are kept, which determines the memory."""
         return sum(len(stream.sizes) + len(stream.depths) + len(stream.regions)
                    for stream in self._streams.values())  # fmt: skip
 
     def begin(self, time_ns: int) -> None:
-        """The first window begins here."""
+        """Begin the first window at this time."""
         self._first_window = time_ns // WINDOW_NS
 
     def add(
         self, times: Sequence[int], shapes: Sequence[int], depths: Sequence[int],
         regions: Sequence[int], cgroups: Sequence[int], totals: Sequence[int],
     ) -> None:  # fmt: skip
-        """Count a batch, in the order of the times (ns)."""
+        """Count a batch of requests in the order of their times (ns)."""
         if not times:
             return
         self._first_ns = times[0] if self._first_ns < 0 else self._first_ns
@@ -289,14 +291,15 @@ class WorkloadCounter:
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """Times (ns) of the first and the last request."""
+        """The times (ns) of the first and the last request."""
         return (self._first_ns, self._last_ns) if self._first_ns >= 0 else None
 
     def result(
         self, device: str, end_ns: int, lost: int = 0, missed: int = 0, requeued: int = 0,
         unknown: int = 0, filtered: bool = False, begin_ns: int | None = None,
     ) -> Workload:  # fmt: skip
-        """What was counted until ``end_ns``. Rates are scaled to include the ``lost`` requests."""
+        """The workload counted until ``end_ns``. Rates are scaled up to include the ``lost``
+        requests."""
         self._close_window()
         self._unpack()
         counted_share = (
@@ -316,10 +319,10 @@ class WorkloadCounter:
         )  # fmt: skip
 
     def _unpack(self) -> None:
-        """Unpack each different value that was counted packed, with its count."""
+        """Unpack each distinct value that was counted packed, together with its count."""
         shapes, depths, regions, cgroups = self._packed
         self._packed = (Counter(), Counter(), Counter(), Counter())
-        # a flush has 0 in them: it has no place, and its depth means nothing
+        # the value 0 belongs to flushes: they have no sector, and their depth means nothing
         depths.pop(0, None)
         regions.pop(0, None)
         for packed, count in shapes.items():
@@ -336,7 +339,7 @@ class WorkloadCounter:
                 self._cgroups[cgroup] = self._cgroups.get(cgroup, 0) + count
 
     def _streams_of(self, packed: int) -> tuple[_Stream, _Stream]:
-        """The stream of a packed value's process and kind, and the stream of all processes for that
+        """The stream of a packed value's process and kind, and the stream of all processes for the
         kind."""
         kind = packed >> KIND_AT & 3
         return self._stream(self._name(packed >> PID_AT), kind), self._stream("", kind)
@@ -358,7 +361,8 @@ class WorkloadCounter:
     def _add_arrivals(self, times: Sequence[int], keys: Sequence[int]) -> None:
         at = 0
         while at < len(times):
-            # a record's place in the ring is taken after its time: neighbours may be out of order
+            # the time is taken before the place in the ring is reserved, so neighbours may be out
+            # of order
             window = max(times[at] // SHORT_WINDOW_NS, self._open_window)
             if window != self._open_window:
                 self._close_window()
@@ -382,7 +386,7 @@ class WorkloadCounter:
 
 
 def binned(value: int) -> int:
-    """``value`` with all but its four highest bits cleared: each bin is an eighth of an octave
-    wide."""
+    """``value`` with all bits cleared except its four highest ones: each bin is an eighth of an
+    octave wide."""
     shift = max(0, value.bit_length() - 4)
     return value >> shift << shift

@@ -1,1 +1,1 @@
-"""Programs that place runs on hosts: Slurm, Kubernetes."""
+"""Programs that start processes on hosts: Slurm, Kubernetes."""

@@ -1,7 +1,7 @@
 """Pods of a Kubernetes cluster as hosts: found by their labels, reached by `kubectl exec`.
 
-kubectl finds the cluster by its own configuration (KUBECONFIG, the current context). Pods that are
-not running yet are waited for."""
+kubectl finds the cluster by its own configuration (KUBECONFIG, the current context). If pods are
+not running yet, iopstui waits for them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from iopstui.text import printable
 from iopstui.untrusted import parse_json
 
 KUBERNETES = "k8s"
-"""As HOSTS: all pods with a label. As --launcher: kubectl exec for the named pods."""
+"""In place of HOSTS it means all pods with a label; as --launcher it means kubectl exec for the
+named pods."""
 LABEL = "app=iopstui"
-"""Label of the pods of our manifests."""
+"""The label of pods from iopstui's own manifests."""
 POLL_S = 2.0
 ANSWER_TIMEOUT_S = 30
 MAX_NAMED = 3
@@ -32,8 +33,8 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class PodSelection:
-    """Pods by a label ``selector``; "" for the ``namespace`` of kubectl's context, or for a pod's
-    first ``container``."""
+    """Pods chosen by a label ``selector``. "" means the ``namespace`` of kubectl's context, or a
+    pod's first ``container``."""
 
     selector: str = LABEL
     namespace: str = ""
@@ -41,7 +42,7 @@ class PodSelection:
 
     @property
     def launcher(self) -> str:
-        """The launcher's words, with {host} in them."""
+        """The launcher's command line, with {host} in it."""
         command = ["kubectl", "exec", "-i", *self._namespace]
         command += ["-c", self.container] if self.container else []
         return f"{shlex.join(command)} {{host}} -- sh -c"
@@ -70,8 +71,9 @@ class PodSelection:
     def wait(
         self, min_pods: int | None, timeout_s: float, report: Callable[[str], None]
     ) -> list[str]:
-        """Names of the running pods, once all run, or ``min_pods`` of them after ``timeout_s``.
-        ``report`` gets the pods that are still missing. UsageError if there are too few."""
+        """Names of the running pods, once all of them run, or at least ``min_pods`` after
+        ``timeout_s``. ``report`` is called with the pods that are still missing. Raises UsageError
+        if there are too few."""
         deadline, last_message = time.monotonic() + timeout_s, ""
         while True:
             pods = [pod for pod in self.list_pods() if not pod.is_ending]
@@ -107,8 +109,8 @@ class PodSelection:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod. ``is_running``: its containers are ready, too; ``reason``: why it does not run;
-    ``is_ending``: it was deleted or evicted, or has finished."""
+    """A pod. ``is_running``: it runs and its containers are ready; ``reason`` says why it does not
+    run; ``is_ending``: it was deleted or evicted, or has finished."""
 
     name: str
     node: str
@@ -118,7 +120,8 @@ class Pod:
 
 
 def parse_pod(row: Object) -> Pod:
-    """A pod of `kubectl get -o json`. LookupError or TypeError for something else."""
+    """Parse a pod in the output of `kubectl get -o json`. Raises LookupError or TypeError for
+    something else."""
     metadata, spec, status = row["metadata"], row["spec"], row.get("status", {})
     phase = str(status.get("phase", "Unknown"))
     conditions = {condition["type"]: condition for condition in status.get("conditions", ())}
@@ -135,14 +138,14 @@ def parse_pod(row: Object) -> Pod:
 
 
 def _waiting_text(pods: Sequence[Pod], ready: Sequence[Pod]) -> str:
-    """Which pods do not run yet, in words."""
+    """Which pods are not running yet, in words."""
     not_ready = [printable(f"{pod.name} ({pod.reason})") for pod in pods if pod not in ready]
     names = first_of(not_ready, MAX_NAMED)
     return f"{len(ready)} of {len(pods)} pods run: {names} do not yet"
 
 
 def require_kubectl() -> None:
-    """Missing if there is no kubectl."""
+    """Raise Missing if kubectl is not installed."""
     if shutil.which("kubectl") is None:
         raise Missing("kubectl is not installed here.",
                       "Install it, for example: apt install kubernetes-client")  # fmt: skip
@@ -171,8 +174,8 @@ MAX_REPLICAS = 10_000
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _PATH = re.compile(r"/[A-Za-z0-9._/-]*")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,500}")
-# only as PID 1: elsewhere (hostPID) it would end processes that are not ours. $$ does not work,
-# Kubernetes turns it into $
+# only as PID 1: elsewhere (hostPID) the script would end other processes, too. $$ can't be used,
+# because Kubernetes turns it into $
 _WAIT_SCRIPT = (
     "read pid rest < /proc/self/stat; [ $pid = 1 ] || exit 1; "
     "trap 'kill -TERM -1; while set -- /proc/[0-9]*; [ $# -gt 1 ]; do sleep 0.2; "
@@ -263,8 +266,8 @@ _LOCAL = """\
 
 @dataclass(frozen=True, slots=True)
 class ManifestOptions:
-    """Options of a manifest: ``kind`` of KINDS, and the target: a claim (``pvc``) or a directory of
-    each node (``local_path``)."""
+    """Options of a manifest: ``kind`` is one of KINDS; the target is a claim (``pvc``) or a
+    directory on each node (``local_path``)."""
 
     kind: str = JOB
     pvc: str | None = None
@@ -275,7 +278,7 @@ class ManifestOptions:
 
 
 def render_manifest(options: ManifestOptions) -> str:
-    """YAML for `kubectl apply`. UsageError for names that Kubernetes does not have."""
+    """The YAML for `kubectl apply`. Raises UsageError for names that Kubernetes does not allow."""
     if (options.pvc is None) == (options.local_path is None):
         raise UsageError("--print-manifest needs a target: --pvc NAME or --local-path DIRECTORY.",
                          "For example: iopstui fleet k8s --print-manifest --pvc data --replicas "
@@ -311,5 +314,5 @@ def _validate(option: str, text: str, pattern: re.Pattern[str]) -> str:
 
 
 def _quote(text: str) -> str:
-    """A YAML string (every JSON string is one)."""
+    """A string in YAML (every JSON string is one)."""
     return json.dumps(text)

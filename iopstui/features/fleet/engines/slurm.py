@@ -1,8 +1,9 @@
-"""Hosts of a Slurm allocation: the one around this process, or one that is made and released here.
+"""Hosts of a Slurm allocation: either the one in which this process runs, or one that is made and
+released here.
 
-Each host gets a step of its own (`srun --overlap -N1 -n1 -w HOST`), so that the end of one srun
-ends one host. Our own allocation is held by `salloc ... cat`: whenever and however this process
-ends, cat's input ends, and salloc releases the nodes."""
+Each host gets its own step (`srun --overlap -N1 -n1 -w HOST`), so that the end of one srun ends
+only one host. An allocation of ours is held by `salloc ... cat`: however this process ends, cat's
+input ends, and salloc releases the nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from iopstui.features.fleet.hosts.nodes import parse_nodes
 from iopstui.text import printable
 
 SLURM = "slurm"
-"""As HOSTS: all nodes of the allocation. As --launcher: srun, in an allocation."""
+"""In place of HOSTS it means all nodes of the allocation; as --launcher it means srun, in an
+allocation."""
 POLL_S = 5.0
 RELEASE_TIMEOUT_S = 10.0
 QUEUE_TIMEOUT_S = 10.0
@@ -32,7 +34,8 @@ _HOLD_SCRIPT = 'echo "$SLURM_JOB_ID $SLURM_JOB_NODELIST"; exec cat >/dev/null'
 
 @dataclass(frozen=True, slots=True)
 class SlurmHosts:
-    """Nodes to use (a set such as n[1-4]) and the launcher's words, with {host} in them."""
+    """The nodes to use (a set such as n[1-4]), and the launcher's command line, with {host} in
+    it."""
 
     nodes: str
     launcher: str
@@ -42,9 +45,9 @@ class SlurmHosts:
 def slurm_hosts(
     hosts: str, options: str | None, environment: Mapping[str, str], report: Callable[[str], None]
 ) -> Iterator[SlurmHosts]:
-    """The hosts of an allocation, which is released at the end if it was made here. ``hosts``: node
-    names or SLURM; ``options``: of salloc. UsageError if there is no allocation to use, Missing
-    without Slurm's commands."""
+    """The hosts of an allocation, which is released at the end if it was made here. ``hosts`` are
+    node names or SLURM, ``options`` are options of salloc. Raises UsageError if there is no
+    allocation to use, Missing without Slurm's commands."""
     job = environment.get("SLURM_JOB_ID")
     if job:
         yield _inside_allocation(hosts, options, job, environment.get("SLURM_JOB_NODELIST", ""))
@@ -91,7 +94,7 @@ def _split_options(options: str) -> list[str]:
 
 
 def _node_options(hosts: str) -> list[str]:
-    """salloc's option for named nodes."""
+    """The option of salloc for named nodes."""
     if hosts == SLURM:
         return []
     names = [node.name for node in parse_nodes(hosts)]
@@ -106,25 +109,27 @@ def _require_command(program: str) -> None:
 
 
 class _Allocation:
-    """An allocation that ends with this process. ``job`` is its number, "" until it is known."""
+    """An allocation that is released when this process ends. ``job`` is its number, "" until it is
+    known."""
 
     def __init__(self, options: list[str]) -> None:
         _require_command("salloc")
         _require_command("srun")
-        # a salloc that still waits in the queue has no child yet that would notice our end
+        # a salloc that waits in the queue has not started cat yet, so it would not notice the end
+        # of this process
         prefix = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
         self.job = ""
         self._stderr = b""
         self._process = subprocess.Popen(
             [*prefix, "salloc", "--job-name=iopstui", *options, "sh", "-c", _HOLD_SCRIPT],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            # Ctrl-C is for us: the hosts are told first
+            # Ctrl-C must reach only iopstui, which stops the hosts first
             start_new_session=True,
         )  # fmt: skip
 
     def wait(self, report: Callable[[str], None]) -> str:
-        """The nodes, once they are granted. ``report`` gets what it waits for. UsageError if Slurm
-        refuses."""
+        """Wait until nodes are granted, and return them. ``report`` is called with what it waits
+        for. Raises UsageError if Slurm refuses."""
         last_message, polled_s = "", time.monotonic()
         first = b""
         while not first.endswith(b"\n"):
@@ -143,7 +148,7 @@ class _Allocation:
         return nodes
 
     def _read(self, timeout_s: float) -> tuple[bytes, bool]:
-        """Read the output of salloc's command, and whether salloc still runs."""
+        """Read the output of salloc's command. Returns it, and whether salloc still runs."""
         process = self._process
         assert process.stdout and process.stderr
         ready, _, _ = select.select([process.stdout, process.stderr], [], [], timeout_s)
@@ -163,7 +168,7 @@ class _Allocation:
                           "Partitions and their nodes: sinfo")  # fmt: skip
 
     def release(self) -> None:
-        """Release the nodes; a job that still waits leaves the queue."""
+        """Release the nodes, or leave the queue if the job still waits."""
         process = self._process
         assert process.stdin and process.stdout and process.stderr
         with contextlib.suppress(OSError):
@@ -179,7 +184,7 @@ class _Allocation:
         process.stdout.close()
         process.stderr.close()
         if self.job and process.returncode < 0:
-            # killed, so it could not release the nodes
+            # salloc was killed, so it could not release the nodes
             _cancel(self.job)
 
 
@@ -190,7 +195,7 @@ def _cancel(job: str) -> None:
 
 
 def _queue_position(job: str) -> str:
-    """Why a job waits, and its place in its partition's queue; "" if Slurm does not say."""
+    """A job's place in its partition's queue, and why it waits; "" if Slurm does not say."""
     try:
         result = subprocess.run(
             ["squeue", "--noheader", "--states=PENDING", "--sort=-p,i", "--format=%i|%P|%r"],
@@ -203,7 +208,8 @@ def _queue_position(job: str) -> str:
 
 
 def queue_position_text(job: str, rows: list[list[str]]) -> str:
-    """Sentence with a job's place among squeue's pending jobs: number, partition, reason."""
+    """A sentence with a job's place among the pending jobs that squeue lists: number, partition,
+    reason."""
     job_row = next((row for row in rows if row[0] == job), None)
     if job_row is None:
         return ""

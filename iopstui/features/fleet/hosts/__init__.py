@@ -1,1 +1,1 @@
-"""Reaching hosts: names, links, orders, clocks, and facts about each host."""
+"""Reaching hosts: names, links, orders and clocks; and facts about each host."""

@@ -1,15 +1,15 @@
-"""The connection of an agent: orders, heartbeats, and the offset of the other machine's clock.
+"""An agent's connection: orders, heartbeats, and the offset of the other machine's clock.
 
-JSON lines on standard input: ``{"op": "begin", ...}`` first; ``ping`` is answered at once with both
-clocks and counts as a heartbeat, as does ``beat``, which is not answered; ``go`` names an instant
-of this machine's CLOCK_MONOTONIC; ``stop``. The first heartbeat arms the dead man's switch: after
-``HEARTBEAT_TIMEOUT_S`` without another, the run is stopped, because nobody else could stop it. The
-end of standard input stops it at once.
+Orders are JSON lines on standard input. The first is ``{"op": "begin", ...}``. ``ping`` is answered
+at once with both clocks, and counts as a heartbeat; so does ``beat``, which is not answered. ``go``
+names an instant of this machine's CLOCK_MONOTONIC, ``stop`` stops. The first heartbeat arms the
+dead man's switch: after ``HEARTBEAT_TIMEOUT_S`` without another one, the run is stopped, because
+nobody else could stop it. The end of standard input stops it at once.
 
-The fastest answer is the most precise: if the round trip took twice ``error_ns``, the clock was
-read in the middle of it, give or take ``error_ns``, however unequal the two ways were. Clocks
-drift, so an answer loses precision and is replaced by a newer one in time. An answer that
-contradicts the known one means that a clock was set."""
+The fastest answer is the most precise one: if the round trip took twice ``error_ns``, the clock was
+read in its middle, plus or minus ``error_ns``, however different the two ways were. Clocks drift,
+so an answer loses precision with time and is replaced by a newer one. An answer that contradicts
+the known one means that a clock was set."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ DisconnectHandler = Callable[[str], None]
 
 
 class Conversation:
-    """``on_order`` is called with every other order, ``on_disconnect`` once with the reason why the
+    """An agent's side of the connection: listens for orders and heartbeats. ``on_order`` is called
+    with every order that is not handled here, ``on_disconnect`` once with the reason why the
     connection ended, ``on_poll`` every ``POLL_S`` until then; all in threads of this class.
     ``send`` sends the answer to a ping."""
 
@@ -56,12 +57,12 @@ class Conversation:
         self._ended = threading.Event()
 
     def start(self) -> None:
-        """Listen from now on."""
+        """Begin to listen."""
         for target in (self._listen, self._watch_heartbeats):
             threading.Thread(target=target, daemon=True).start()
 
     def abort(self, reason: str = "") -> None:
-        """Ignore everything that follows; the first reason is passed to ``on_disconnect``."""
+        """Ignore everything that follows, and pass the first reason to ``on_disconnect``."""
         if not self._ended.is_set():
             self._ended.set()
             if reason:
@@ -104,7 +105,7 @@ def parse_order(line: bytes) -> Object | None:
 
 def read_lines(fd: int) -> Iterator[bytes]:
     """The complete lines from a descriptor, until its end or a line that is too long. Python's own
-    buffers are not used: a thread waiting in them keeps the process from ending."""
+    buffers are not used, because a thread that waits in them keeps the process from ending."""
     rest = b""
     while len(rest) < LONGEST_LINE:
         try:
@@ -122,22 +123,22 @@ def read_lines(fd: int) -> Iterator[bytes]:
 
 Row = Mapping[str, Any]
 MAX_MONOTONIC_NS = 1 << 63
-"""An instant of CLOCK_MONOTONIC is below."""
+"""Above any instant of CLOCK_MONOTONIC."""
 MAX_WALL_MS = 1e15
 SUMS, LINES = "sums", "lines"
-"""How frames are sent: as sums (encoded_frame.py), or as whole JSON lines, to record them."""
+"""How frames are sent: as sums (encoded_frame.py), or as complete JSON lines, for a recording."""
 HEARTBEAT = "beat"
 CAPABILITIES = (HEARTBEAT, SUMS)
-"""Abilities that an agent lists in its first line; an older one lists none."""
+"""Abilities that an agent lists in its first line; an older agent lists none."""
 
 
 def is_order(row: Row) -> bool:
-    """Whether the object has the form of an order (unknown orders are ignored later)."""
+    """Whether the object has the form of an order. Unknown orders are ignored later."""
     op = row.get("op")
     if op == "begin":
         return _is_begin_order(row)
     if op == "ping":
-        # the id is sent back, so it must not be nested too deeply to encode
+        # the id is sent back, so it must be an int, not a structure nested too deeply to encode
         return row.get("id") is None or type(row["id"]) is int
     if op == "go":
         at_ns = row.get("at_ns")
@@ -164,12 +165,13 @@ def _is_begin_order(row: Row) -> bool:
 
 
 def _is_time(value: object) -> bool:
-    # NaN is in no order of size
+    # NaN is refused, too, because it is not less than anything
     return value is None or (type(value) in (int, float) and abs(value) < MAX_WALL_MS)  # type: ignore[arg-type]
 
 
 def _is_text(value: object) -> bool:
-    """Whether it is a text that can be written to a file, with surrogates for odd bytes."""
+    """Whether it is a text that can be written to a file, with surrogates for bytes that are not
+    UTF-8."""
     try:
         return isinstance(value, str) and bool(value.encode("utf-8", "surrogateescape") or True)
     except UnicodeEncodeError:
@@ -177,7 +179,7 @@ def _is_text(value: object) -> bool:
 
 
 def _is_word(value: object) -> bool:
-    """Whether the text can be a program's argument or a file's name."""
+    """Whether the text can be an argument of a program or the name of a file."""
     return _is_text(value) and "\0" not in str(value)
 
 
@@ -185,14 +187,14 @@ def _is_word(value: object) -> bool:
 
 
 _DECODER = json.JSONDecoder()
-# raw_decode without its words for people
+# like raw_decode, but without its error messages
 _SCAN: Callable[[str, int], tuple[Any, int]] = vars(_DECODER)["scan_once"]
 _FRAME, _SUMS, _END = b'{"event":"frame",', b',"sums":"', b"}"
 
 
 def parse_object(line: bytes, exact: bool = False) -> Object | None:
-    """The JSON object in a line; ``None`` if there is none, or it is too large. Its texts are safe
-    to print unless ``exact``."""
+    """The JSON object in a line; ``None`` if there is none, or it is too large. Its strings are
+    made safe to print, unless ``exact``."""
     if line.startswith(_FRAME):
         row = _with_sums(line)
         if row is not None:
@@ -206,10 +208,11 @@ def parse_object(line: bytes, exact: bool = False) -> Object | None:
 
 def _with_sums(line: bytes) -> Object | None:
     """Parse a frame whose last field is the text of its sums, without scanning that long text
-    (encoded_frame.py refuses a malformed one). ``None``: parse it like any other line."""
+    (encoded_frame.py refuses a malformed one). Returns ``None`` if the line must be parsed like any
+    other."""
     key_start = line.find(_SUMS)
     start = key_start + len(_SUMS)
-    # the first quote must end the text, and the text must end the line
+    # the string must end at the first quote, just before the line's closing brace
     end = line.find(b'"', start)
     if key_start < 0 or end != len(line) - 2 or line[-1:] != _END or not is_plain(line):
         return None
@@ -228,25 +231,25 @@ def _with_sums(line: bytes) -> Object | None:
 
 
 MAX_DRIFT = 500e-6
-"""Two clocks may drift apart by this share of the time: the kernel's maximum when it slews a clock
-(adjtimex(2)); quartz alone drifts a tenth of it."""
+"""The share of the time by which two clocks may drift apart: the kernel's maximum when it slews a
+clock (adjtimex(2)). Quartz alone drifts a tenth of it."""
 CLOCK_SET_MS = 1.0
-"""A larger difference means that the wall clock was set (it is read a moment before or after the
-other clock)."""
+"""A larger difference means that the wall clock was set; a smaller one may come from reading the
+two clocks one after the other."""
 
 
 def start_spread(starts: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """How far apart these instants (time, error) of several clocks are, and the error of that: the
-    sum of the two largest errors, since any two may be the first and the last."""
+    sum of the two largest errors, because any two hosts may be the first and the last."""
     times = [start for start, _ in starts]
     return max(times) - min(times), sum(nlargest(2, (error for _, error in starts)))
 
 
 @dataclass(slots=True)
 class ClockOffset:
-    """Clock offset of a host. ``mono_ns``: its CLOCK_MONOTONIC minus ours; ``wall_ms``: its wall
-    clock minus ours; ``error_ns``: the maximum error of both at ``at_ns`` (our CLOCK_MONOTONIC).
-    ``answers`` counts the answers so far."""
+    """The clock offset of a host. ``mono_ns``: its CLOCK_MONOTONIC minus ours; ``wall_ms``: its
+    wall clock minus ours; ``error_ns``: the maximum error of both at ``at_ns`` (our
+    CLOCK_MONOTONIC). ``answers`` is the number of answers so far."""
 
     answers: int = 0
     mono_ns: int = 0
@@ -257,25 +260,26 @@ class ClockOffset:
     _next: int = 0
 
     def make_ping(self) -> dict[str, Any]:
-        """An order to send at once."""
+        """Make an order to send at once."""
         self._next += 1
         self.pending[self._next] = (time.monotonic_ns(), time.time() * 1000)
-        # what was never answered is forgotten
+        # forget pings that were never answered
         self.pending.pop(self._next - 64, None)
         return {"op": "ping", "id": self._next}
 
     def error_at(self, now_ns: int) -> int:
-        """Maximum error of both offsets at another instant of our CLOCK_MONOTONIC, in ns."""
+        """The maximum error of both offsets at another instant of our CLOCK_MONOTONIC, in ns."""
         return self.error_ns + int(MAX_DRIFT * abs(now_ns - self.at_ns))
 
     def take_answer(self, row: dict[str, Any], now_ns: int) -> bool:
-        """Take the answer, received at ``now_ns``; False if it answers no pending question."""
+        """Use the answer, which was received at ``now_ns``. Returns False if it answers no pending
+        ping."""
         number, mono, wall = row.get("id"), row.get("mono_ns"), row.get("wall_ms")
         if not isinstance(number, int) or not isinstance(mono, int):
             return False
         if not isinstance(wall, int | float) or number not in self.pending:
             return False
-        # also false for NaN
+        # this is also false for NaN
         if not (abs(mono) < MAX_MONOTONIC_NS and 0 <= wall < MAX_WALL_MS):
             return False
         sent_ns, sent_ms = self.pending.pop(number)
@@ -284,17 +288,18 @@ class ClockOffset:
         wall_ms = wall - (sent_ms + half_ns / 1e6)
         if not self.answers or self._is_better(mono_ns, wall_ms, half_ns, now_ns):
             self.mono_ns, self.wall_ms = mono_ns, wall_ms
-            # the clock may have been read at once, and have drifted since
+            # the error counts from the send time: the clock may have been read right then, and have
+            # drifted since
             self.error_ns, self.at_ns = half_ns, sent_ns
         self.answers += 1
         return True
 
     def _is_better(self, mono_ns: int, wall_ms: float, half_ns: int, now_ns: int) -> bool:
-        """Whether this answer is more precise than the known ones, or shows that a clock was
+        """Whether this answer is more precise than the known offset, or shows that a clock was
         set."""
         known_ns = self.error_at(now_ns)
         both_ns = half_ns + known_ns
         was_set = abs(mono_ns - self.mono_ns) > both_ns
         was_set |= abs(wall_ms - self.wall_ms) > both_ns / 1e6 + CLOCK_SET_MS
-        # while the answer came back, the clock drifted, too
+        # add the drift during the answer's way back
         return was_set or half_ns + int(MAX_DRIFT * 2 * half_ns) <= known_ns

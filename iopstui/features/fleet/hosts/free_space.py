@@ -1,7 +1,7 @@
-"""Free space of file systems that several hosts share and fill together.
+"""The free space of file systems that several hosts share and fill together.
 
-Each host leaves 5 % of its file systems free, but counts only its own files. Whether the files of
-all hosts together still fit is checked here."""
+Each host leaves 5 % of its file systems free, but counts only its own files. This module checks
+whether the files of all hosts together still fit."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from iopstui.text import printable
 Object = dict[str, Any]
 MAX_NAMED = 3
 MAX_BYTES = 1 << 80
-"""A larger size in a host's report is invalid."""
-# the source names the server, or the size distinguishes the file systems of one installation
+"""A larger size in a host's report is not accepted."""
+# file systems that several hosts can mount: their source names the server, or else the size is
+# compared, too
 NETWORK = ("nfs", "cifs", "smb3", "ceph", "lustre", "glusterfs", "sshfs", "beegfs", "gpfs", "9p",
            "virtiofs", "ocfs2", "gfs2", "orangefs", "afs", "wekafs")  # fmt: skip
 
@@ -35,9 +36,9 @@ _FIELDS = {"system": str, "name": str, "bytes": int, "room": int, "shared": bool
 @dataclass(frozen=True, slots=True)
 class SpaceNeed:
     """What a host will create in a file system: ``bytes``, of ``available`` ones. ``system`` is
-    equal on all hosts that mounted the same file system by the same name, ``name`` is for people.
-    ``shared``: other hosts can mount it, perhaps by another name; it has ``size`` and ``free``
-    bytes. ``mark`` is the scratch directory in it ("": none)."""
+    equal on all hosts that mounted the same file system under the same name; ``name`` is for
+    messages. ``shared``: other hosts can mount it, perhaps under another name. It has ``size`` and
+    ``free`` bytes. ``mark`` is the name of the scratch directory in it ("": none)."""
 
     system: str
     name: str
@@ -56,8 +57,8 @@ class SpaceNeed:
 
 
 def measure_space_needs(layout: Mapping[str, int], roots: Roots) -> list[SpaceNeed]:
-    """Space needed by each place (a scratch directory) for the bytes laid out there. UsageError if
-    a place cannot be examined."""
+    """The space that each place (a scratch directory) needs for the bytes laid out there. Raises
+    UsageError if a place cannot be examined."""
     mounts = read_own_mounts(roots)
     return [
         _space_need(directory, needed, mounts) for directory, needed in layout.items() if needed
@@ -82,8 +83,8 @@ def _space_need(directory: str, needed: int, mounts: tuple[MountEntry, ...]) -> 
 
 
 def shared_name(entry: MountEntry, size_bytes: int) -> str:
-    """The name under which all hosts know a file system that several can mount; "" for a local one
-    (its UUID proves nothing: disks are copied)."""
+    """The name that all hosts give a file system that several of them can mount; "" for a local one
+    (its UUID proves nothing, because disks are copied)."""
     kind = entry.fstype.removeprefix("fuse.").rstrip("4") or entry.fstype
     if ":/" in entry.source or entry.source.startswith("//"):
         return f"{kind} {entry.source}"
@@ -91,7 +92,7 @@ def shared_name(entry: MountEntry, size_bytes: int) -> str:
 
 
 def parse_space_needs(row: Mapping[str, Any]) -> list[SpaceNeed] | None:
-    """Space needs in a host's answer; ``None`` if it is malformed."""
+    """The space needs in a host's answer; ``None`` if it is malformed."""
     rows = row.get("needs")
     if not isinstance(rows, list):
         return None
@@ -115,8 +116,8 @@ def parse_space_needs(row: Mapping[str, Any]) -> list[SpaceNeed] | None:
 def overcommit_messages(
     hosts: Mapping[str, Sequence[SpaceNeed]], is_certain: bool = True
 ) -> Iterator[str]:
-    """Messages about file systems in which several hosts would create more than fits.
-    ``is_certain``: they are known to share it."""
+    """Messages about file systems that are too small for the files of several hosts.
+    ``is_certain``: the hosts are known to share it."""
     systems: dict[str, dict[str, list[SpaceNeed]]] = {}
     for host, needs in hosts.items():
         for need in needs:
@@ -140,25 +141,25 @@ def overcommit_messages(
 
 # Detect that two mounts are the same file system, such as one export under two names.
 #
-# A name can show that file systems are the same, but not that they differ. So if the files of all
-# hosts would not fit into one of them, hosts look for each other's scratch directories. Their names
-# are random and new, so a host that sees one is on the same file system. The directories are made
-# and removed anyway; nothing else is written. Not seeing one proves nothing (the same file system
-# may be mounted at another directory), so file systems of equal size and nearly equal free space
-# then count as one, unless the user says otherwise.
+# Equal names show that file systems are the same, but different names do not show that they differ.
+# So if the files of all hosts would not fit into one of them, the hosts look for each other's
+# scratch directories. Their names are random and new, so a host that sees one is on the same file
+# system. The directories are made and removed anyway; nothing else is written. Not seeing one
+# proves nothing, because the same file system may be mounted at another directory. So file systems
+# of equal size and nearly equal free space then count as one, unless the user says otherwise.
 
 
 MAX_SEARCHED_MARKS = 256
-"""Names that a host is asked to look for."""
+"""Limit for the names that a host is asked to look for."""
 SIZE_TOLERANCE, FREE_TOLERANCE = 0.001, 0.01
-"""Sizes of one file system may differ by this share of it: servers round, and others write
-meanwhile."""
+"""By these shares, the size and the free space of one file system may differ between hosts: servers
+round, and others write meanwhile."""
 Needs = Mapping[str, Sequence[SpaceNeed]]
 
 
 def find_marks(directories: Iterable[str], names: Sequence[str]) -> list[str]:
     """The ``names`` of scratch directories that exist beside one of ``directories``. Each name is
-    looked up, because a listing may be as old as the mount's caches allow."""
+    looked up by itself, because a listing may come from the mount's caches."""
     present = []
     for name in names[:MAX_SEARCHED_MARKS]:
         if is_scratch_name(name):
@@ -168,9 +169,9 @@ def find_marks(directories: Iterable[str], names: Sequence[str]) -> list[str]:
 
 
 def marks_to_find(hosts: Needs) -> dict[str, list[str]]:
-    """File names that a host looks for, by host. For each file system that several hosts can mount,
-    one host looks for the names created on the others: if it finds one, the two are the same. Empty
-    if all files would fit even into a single file system."""
+    """The names that each host must look for, by host. For each file system that several hosts can
+    mount, one host looks for the names created on the others: if it finds one, the two are the
+    same. Empty if all files would fit even into a single file system."""
     first: dict[str, tuple[str, SpaceNeed]] = {}
     for host, need in _mountable(hosts):
         if need.mark:
@@ -191,8 +192,9 @@ def marks_to_find(hosts: Needs) -> dict[str, list[str]]:
 def join_shared(
     hosts: Needs, seen_marks: Mapping[str, Sequence[str]]
 ) -> dict[str, list[SpaceNeed]]:
-    """The needs, with one name for file systems that are the same: a host saw another host's mark
-    beside its own. If that host has several file systems, all of them count as that one."""
+    """The needs, with one ``system`` for file systems that are the same, because a host saw another
+    host's mark beside its own. If that host has several file systems, all of them count as that
+    one."""
     systems = _EqualNames()
     marks = {need.mark: need.system for _, need in _mountable(hosts) if need.mark}
     for host, names in seen_marks.items():
@@ -204,7 +206,7 @@ def join_shared(
 
 
 def join_similar(hosts: Needs) -> dict[str, list[SpaceNeed]]:
-    """The needs, with one name for file systems that look alike."""
+    """The needs, with one ``system`` for file systems of about equal size and free space."""
     systems = _EqualNames()
     by_system = {need.system: need for _, need in _mountable(hosts)}
     ordered = sorted(by_system.values(), key=lambda need: (need.size, need.free))
@@ -229,19 +231,19 @@ def _with_canonical_names(hosts: Needs, systems: _EqualNames) -> dict[str, list[
 
 
 class _EqualNames:
-    """Names that mean the same."""
+    """Groups of names that mean the same."""
 
     def __init__(self) -> None:
         self._parents: dict[str, str] = {}
 
     def canonical(self, name: str) -> str:
-        """The one name of all of them."""
+        """The name that stands for all names of the group."""
         while name in self._parents:
             name = self._parents[name]
         return name
 
     def join(self, first: str, second: str) -> None:
-        """Record that both names mean the same file system."""
+        """Note that both names mean the same file system."""
         first, second = self.canonical(first), self.canonical(second)
         if first != second:
             self._parents[first] = second

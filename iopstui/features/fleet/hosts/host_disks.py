@@ -1,7 +1,7 @@
 """Facts about a host's disks, for comparing hosts.
 
-The same disk can be seen by several hosts (a SAN, a shared cloud volume). Each host refuses to
-write to disks in use, as far as it can see; the rest only shows when hosts are compared."""
+Several hosts may see the same disk (a SAN, a shared cloud volume). Each host refuses to write to
+disks that it sees in use. Use by another host only shows when hosts are compared."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def _path_device_number(path: str) -> tuple[int, int]:
 
 
 def disk_conflicts(hosts: Mapping[str, Sequence[Object]], parts: bool = False) -> Iterator[str]:
-    """Messages about disks that one host will write to and another uses or writes to. ``hosts`` are
-    the disks that each has sent (``describe_disks``). ``parts``: each host writes to its own part,
-    so they may share a disk."""
+    """Messages about disks to which one host will write, while another one uses it or writes to it.
+    ``hosts`` are the disks that each host has reported (``describe_disks``). ``parts``: each host
+    writes to its own part, so they may share a disk."""
     for writer, disks in hosts.items():
         for disk in disks:
             if disk.get("writes") and disk.get("wwid"):
@@ -87,13 +87,13 @@ def _shared_disk_conflicts(
 
 
 def _same_area(disk: Object, other: Object) -> bool:
-    """Whether both cover the same bytes of one disk."""
+    """Whether both hosts write to the same bytes of the disk."""
     return disk.get("area") is not None and disk.get("area") == other.get("area")
 
 
 def duplicate_machines(boots: Mapping[str, str]) -> Iterator[str]:
-    """Hosts that are one machine under several names, in words. ``boots`` are the boot ids that
-    they reported ("": none)."""
+    """Messages about hosts that are one machine under several names. ``boots`` are the boot ids
+    that they reported ("": none)."""
     names: dict[str, list[str]] = {}
     for name, boot in boots.items():
         if boot:

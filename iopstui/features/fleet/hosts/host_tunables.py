@@ -1,8 +1,8 @@
 """Tunables of many hosts' disks: their values, the changes requested and the results.
 
-A host changes them by its own rules, as for a local run (safety/tunables.py), and restores them
-when its session ends, however it ends. Changes are kept here, so that each later session sets them
-again on the same hosts."""
+A host changes them under the same rules as in a local run (safety/tunables.py), and restores them
+at the end of its session, even if that is killed. Changes are kept here, so that each later session
+makes them again on the same hosts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iopstui.text import printable
 
 Object = dict[str, Any]
 ANSWER_TIMEOUT_S = 5.0
-"""Time after which a host that has not answered is reported as having changed nothing."""
+"""A host that has not answered after this time is reported as unchanged."""
 MAX_TUNABLES, MAX_DISKS, MAX_TEXT = 64, 256, 400
 NO_ANSWER = "no answer; it restores its changes when its session ends"
 MAX_NAMED = 5
@@ -32,8 +32,8 @@ NOT_CONNECTED = "it is not connected, or has not sent its settings"
 
 @dataclass(frozen=True, slots=True)
 class HostTunableChange:
-    """A requested change. ``hosts`` would change, with their current values; ``unchanged`` already
-    have the value; ``excluded`` are (host, reason)."""
+    """A requested change. ``hosts`` would change, given with their present values; ``unchanged``
+    hosts already have the value; ``excluded`` are (host, reason)."""
 
     name: str
     value: str
@@ -49,7 +49,7 @@ class HostTunableChange:
 
     @property
     def text(self) -> str:
-        """Each host with its disks and their values, and the hosts that are not changed."""
+        """Each host with its disks and their values, and the hosts that will not change."""
         lines = [
             f"{host} " + ", ".join(f"{disk}: {now} → {self.value}" for disk, now in tunable.by_disk)
             for host, tunable in self.hosts
@@ -63,7 +63,7 @@ class HostTunableChange:
 
     @property
     def no_hosts_reason(self) -> str:
-        """Why no host can be changed."""
+        """Why no host can make the change."""
         if not self.excluded:
             return f"{self.name} is already {self.value} on all hosts"
         return f"no host can set {self.name} to {self.value}: {_reasons_text(self.excluded)}"
@@ -81,12 +81,12 @@ class HostTunableResult:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Hosts that were changed."""
+        """The hosts that were changed."""
         return tuple(dict.fromkeys(host for host, *_ in self.changes))
 
     @property
     def mark(self) -> str:
-        """The change on the charts: "nomerges 0 → 1"."""
+        """The change as a mark on the charts: "nomerges 0 → 1"."""
         old_values = "/".join(dict.fromkeys(value for *_, value, _ in self.changes))
         return f"{self.name} {old_values} → {self._new_values}"
 
@@ -96,8 +96,8 @@ class HostTunableResult:
 
     @property
     def text(self) -> str:
-        """The hosts on which the tunable was changed, and those where it was not, with the reason;
-        of many hosts only the first are named."""
+        """The hosts on which the tunable was changed, and those on which it was not, with the
+        reason. If there are many hosts, only the first are named."""
         hosts, parts = self.hosts, []
         if hosts:
             parts.append(f"{self.name} is {self._new_values} on {counted(len(hosts), 'host')}: "
@@ -108,7 +108,7 @@ class HostTunableResult:
 
 
 def _reasons_text(reasons: Sequence[tuple[str, str]]) -> str:
-    """The hosts by reason: "node2, node3 (its disk has no wbt_lat_usec)"."""
+    """The hosts by reason, such as "node2, node3 (its disk has no wbt_lat_usec)"."""
     hosts_by_reason: dict[str, list[str]] = {}
     for host, reason in reasons:
         hosts_by_reason.setdefault(reason.rstrip("."), []).append(host)
@@ -116,8 +116,8 @@ def _reasons_text(reasons: Sequence[tuple[str, str]]) -> str:
 
 
 def tunables_object(states: Sequence[TunableState], disk: str) -> list[Object]:
-    """The tunables of an agent's disks as an object, without interrupts: their numbers differ
-    between machines. ``disk`` is the first disk's name."""
+    """The tunables of an agent's disks as an object, without those of interrupts, whose numbers
+    differ between machines. ``disk`` is the name of the first disk."""
     return [
         {
             "name": state.name, "meaning": state.meaning, "takes": state.allowed,
@@ -129,8 +129,8 @@ def tunables_object(states: Sequence[TunableState], disk: str) -> list[Object]:
 
 
 def parse_host_tunables(row: Mapping[str, Any]) -> dict[str, TunableState]:
-    """Parse the tunables a host sends; the current value is a list if its disks differ. Invalid
-    ones are left out, so they can't be changed."""
+    """Parse the tunables that a host sends. The present value is a list if its disks differ.
+    Invalid tunables are left out, so they can't be changed."""
     tunables = {}
     states = row.get("states")
     for state in (states if isinstance(states, list) else [])[:MAX_TUNABLES]:
@@ -157,7 +157,7 @@ def _printable_value(value: object) -> str:
 
 
 def _text_rows(value: object, length: int) -> list[list[str]]:
-    """Lists of ``length`` words; [] for anything else."""
+    """The value as lists of ``length`` words; [] if it is anything else."""
     if not isinstance(value, list):
         return []
     lists = [
@@ -168,8 +168,8 @@ def _text_rows(value: object, length: int) -> list[list[str]]:
 
 
 def merged_tunables(hosts: Mapping[str, Mapping[str, TunableState]]) -> list[TunableState]:
-    """All hosts' tunables as one list. ``values`` are those that any host accepts; a tunable is
-    refused only if all hosts refuse it."""
+    """The tunables of all hosts as one list. ``values`` are those that at least one host accepts; a
+    tunable is refused only if all hosts refuse it."""
     states = []
     for name in dict.fromkeys(name for tunables in hosts.values() for name in tunables):
         by_host = {host: tunables[name] for host, tunables in hosts.items() if name in tunables}
@@ -193,8 +193,8 @@ def merged_tunables(hosts: Mapping[str, Mapping[str, TunableState]]) -> list[Tun
 def plan_tunable_change(
     hosts: Iterable[str], tunables: Mapping[str, Mapping[str, TunableState]], name: str, value: str
 ) -> HostTunableChange:
-    """Hosts and disks that a change would affect. UsageError for a value that no device could
-    take."""
+    """The hosts and disks that a change would affect. Raises UsageError for a value that no device
+    accepts."""
     parse_tunable(f"{name}={value}")
     affected, unchanged, excluded = [], [], []
     for host in hosts:
@@ -216,7 +216,7 @@ def plan_tunable_change(
 
 @dataclass(slots=True)
 class _PendingChange:
-    """A change that is under way."""
+    """A change that hosts are making."""
 
     id: int
     change: HostTunableChange
@@ -227,9 +227,9 @@ class _PendingChange:
 
 
 class HostTunables:
-    """``by_host`` has each host's tunables in the current session, ``applied`` its changes (name
-    and value) in all sessions. ``start_session`` drops the data of a session; once tunables were
-    ``requested``, each new session asks the hosts for them."""
+    """The tunables of a fleet's hosts. ``by_host`` has each host's tunables in the current session,
+    ``applied`` its changes (name and value) in all sessions. ``start_session`` drops the data of
+    the last session. Once tunables were ``requested``, each new session asks the hosts for them."""
 
     def __init__(self) -> None:
         self.by_host: dict[str, dict[str, TunableState]] = {}
@@ -240,18 +240,18 @@ class HostTunables:
         self.requested = False
 
     def start_session(self) -> None:
-        """Another session of the hosts."""
+        """Begin another session of the hosts."""
         self.by_host = {}
         if self._pending is not None:
             self._pending.deadline_s = 0.0
 
     def initial_settings(self, host: str) -> list[list[str]]:
-        """Tunables to set when a session of this host begins."""
+        """The tunables to set when a session of this host begins."""
         return [[name, value] for name, value in self.applied.get(host, {}).items()]
 
     @property
     def is_pending(self) -> bool:
-        """While hosts are asked."""
+        """Whether a change is being made."""
         return self._pending is not None
 
     def make_order(self, change: HostTunableChange) -> Object:
@@ -281,7 +281,8 @@ class HostTunables:
     def _keep_originals(
         self, host: str, change: HostTunableChange, disk_changes: Sequence[Sequence[str]]
     ) -> None:
-        """Keep the values from before the first change; those need not be set again."""
+        """Keep the values from before the first change. A host that has them again needs no setting
+        in later sessions."""
         first = self._originals.setdefault(
             (host, change.name), tuple((disk, before) for disk, before, _ in disk_changes)
         )
@@ -306,7 +307,7 @@ class HostTunables:
             return None
         self._pending = None
         change = pending.change
-        # in the order of the names, not of the answers
+        # sort by the hosts' order, not by the order of the answers
         positions = {host: index for index, (host, _) in enumerate(change.hosts)}
         pending.changes.sort(key=lambda row: positions[row[0]])
         pending.failed.sort(key=lambda failure: positions[failure[0]])
@@ -316,7 +317,7 @@ class HostTunables:
 
 
 def are_settings(value: object) -> bool:
-    """Whether an order's ``tunables`` are [name, value] of existing tunables."""
+    """Whether ``tunables`` of an order are pairs [name, value] of existing tunables."""
     return isinstance(value, list) and all(
         isinstance(setting, list) and len(setting) == 2 and is_setting(*setting)
         for setting in value
@@ -324,7 +325,7 @@ def are_settings(value: object) -> bool:
 
 
 def is_setting(name: object, value: object) -> bool:
-    """Whether the setting can be made at once: a tunable of a disk's queue with a valid value."""
+    """Whether a setting can be made at once: a disk's tunable with a valid value."""
     if not isinstance(name, str) or not isinstance(value, str) or "/" in name or "\0" in value:
         return False
     try:

@@ -28,26 +28,28 @@ from iopstui.text import printable
 Object = dict[str, Any]
 LAUNCHED, GREETED, ARMED, STARTED, OVER = "launched", "greeted", "armed", "started", "over"
 MIN_CLOCK_ANSWERS, START_CLOCK_ANSWERS = 12, 6
-"""Answers to ping that make a comparison of clocks precise enough, and how many more are requested
-right before the start."""
+"""How many answers to ping make a comparison of clocks precise enough, and how many more are
+requested right before the start."""
 MAX_INVALID_LINES = 100
 MAX_TEXT = 400
 MAX_BURST_BYTES, MAX_BYTES_PER_S = 64 << 20, 8 << 20
-"""Most bytes of lines from a host (a recording keeps them): at first, and per second."""
+"""Limits for the bytes of lines from a host, because a recording keeps them: at first, and per
+second."""
 FLEET_EVENTS = frozenset({"fleet", "fleet_over", "total", "merged"})
-"""Events that only a merger writes. A host must not send them: in a recording they would look like
-ours."""
+"""Events that only a merger writes. A host must not send them, because in a recording they would
+look like the merger's own."""
 INTERRUPTED = "interrupted"
-"""The error of a host that was told to stop; it does not count as a failure."""
+"""The error of a host that was told to stop, which is not a failure."""
 SILENT_AFTER_S = 1.1
 _HEARTBEAT = json.dumps({"op": HEARTBEAT}).encode() + b"\n"
 
 
 class Member:
-    """``take_rows`` parses received data and returns the rows for others. ``error`` says why it
-    ended early, "" if it ended in order; ``exit_code`` is then its own. ``executed_ns`` is when fio
-    was executed, by our CLOCK_MONOTONIC, give or take ``error_ns``. ``probe_problem`` says why its
-    device's percentiles are missing though they were requested."""
+    """A host. ``take_rows`` parses received data and returns the lines that others need. ``error``
+    says why the host ended early; it is "" if it ended normally, and ``exit_code`` is then the
+    host's own. ``executed_ns`` is when fio was executed, by our CLOCK_MONOTONIC, plus or minus
+    ``error_ns``. ``probe_problem`` says why its device's percentiles are missing although they were
+    requested."""
 
     def __init__(self, node: Node, command: Sequence[str], order: Object) -> None:
         self.name = node.name
@@ -80,12 +82,12 @@ class Member:
 
     @property
     def silent_s(self) -> float:
-        """Since its last line."""
+        """Seconds since its last line."""
         return (time.monotonic_ns() - self.last_row_ns) / 1e9
 
     @property
     def since_start_signal_s(self) -> float | None:
-        """Seconds since the host's start time; ``None``: it has no start order."""
+        """Seconds since the host's start time; ``None`` if it has no start order."""
         return None if self._start_ns is None else (time.monotonic_ns() - self._start_ns) / 1e9
 
     def send_order(self, order: Object) -> None:
@@ -93,12 +95,12 @@ class Member:
         self.link.send(json.dumps(order).encode() + b"\n")
 
     def ask_time(self) -> None:
-        """Ask for its time; its heartbeat, too."""
+        """Ask for the time of its clock, which is also a heartbeat."""
         if self.state not in (LAUNCHED, OVER):
             self.send_order(self.offset.make_ping())
 
     def send_heartbeat(self) -> None:
-        """Send a heartbeat without a question: a host that sends rows need not be asked."""
+        """Send a heartbeat without a question; enough for a host that sends rows."""
         if HEARTBEAT not in self._capabilities or self.silent_s > SILENT_AFTER_S:
             self.ask_time()
         elif self.state not in (LAUNCHED, OVER):
@@ -106,24 +108,24 @@ class Member:
 
     @property
     def is_compared(self) -> bool:
-        """Whether all requested answers have come."""
+        """Whether all requested answers have arrived."""
         return self.offset.answers >= self._expected_answers
 
     @property
     def comparing_s(self) -> float:
-        """How long the host's clock has been compared (s); 0 if it is not being compared."""
+        """How long its clock has been compared (s); 0 if that is not going on."""
         if self.is_compared or self.state not in (GREETED, ARMED):
             return 0.0
         return (time.monotonic_ns() - self._compare_start_ns) / 1e9
 
     def compare_clock(self) -> None:
-        """Ask the host for its time again, several times, because the known offset is old."""
+        """Ask the host for its time several times again, because the known offset is old."""
         self._compare_start_ns = time.monotonic_ns()
         self._expected_answers = self.offset.answers + START_CLOCK_ANSWERS
         self.ask_time()
 
     def take_rows(self, data: bytes | None) -> list[Object]:
-        """The rows for others in the data from its link (``Link.receive``)."""
+        """The lines that others need, from the data of its link (``Link.receive``)."""
         if data is None:
             self._connection_ended()
             return []
@@ -138,7 +140,7 @@ class Member:
             self.fail(f"it sends too much ({self._received_bytes >> 20} MiB in {since_s:.0f} s)")
             self.link.kill()
         if self._is_flooding:
-            # until its link has ended
+            # ignore its data until the link has ended
             return []
         for line in self.link.split_lines(data):
             row = self._parse_row(line)
@@ -161,7 +163,7 @@ class Member:
         return row if isinstance(kind, str) and kind not in FLEET_EVENTS else None
 
     def _handle_host_event(self, row: Object) -> bool:
-        """Whether it concerns others."""
+        """Handle a line. Returns whether others need it."""
         kind = row["event"]
         handlers: dict[str, Callable[[Object], None]] = {
             "send": self._send_program, "hello": self._handle_hello, "lacks": self._report_missing,
@@ -236,7 +238,8 @@ class Member:
             self._count_invalid_lines(MAX_INVALID_LINES)
 
     def search_marks(self, names: Sequence[str]) -> None:
-        """Ask the host which of these scratch directories are beside its own (``seen_marks``)."""
+        """Ask the host which of these scratch directories it sees beside its own
+        (``seen_marks``)."""
         self.send_order({"op": "look", "names": [*names]})
 
     def _take_seen_marks(self, row: Object) -> None:
@@ -268,14 +271,14 @@ class Member:
             self.state = OVER
             return
         if self.link.err_fd >= 0:
-            # both streams ended; the other one has the reason
+            # the output has ended, and the reason is on standard error
             self.link.read_stderr()
         stderr = printable(self.link.last_error_line)
         self.fail(f"its connection has ended{f': {stderr}' if stderr else ''}")
         self.is_lost = True
 
     def fail(self, error: str, hint: str = "", code: int = EXIT_JOB_FAILED) -> None:
-        """Mark the host as failed; the first reason stays."""
+        """Mark the host as failed; only the first reason is kept."""
         self.error, self.hint = self.error or error or "it failed", self.hint or hint
         self.exit_code = self.exit_code or code
         self.state = OVER
@@ -290,23 +293,23 @@ class Member:
         })  # fmt: skip
 
     def stop(self, completed: bool = False) -> None:
-        """Order the host to stop; it restores everything itself. ``completed``: its job counts
-        as done."""
+        """Order the host to stop; it restores everything itself. ``completed``: its job counts as
+        done."""
         self.send_order({"op": "stop", **({"completed": True} if completed else {})})
 
     def give_up(self, reason: str, hint: str = "") -> None:
-        """Mark the host as lost: it does not answer."""
+        """Mark the host as lost, because it does not answer."""
         self.fail(reason, hint)
         self.is_lost = True
         self.link.kill()
 
 
 def _text_of(row: Object, key: str) -> str:
-    """A text of the host, safe to print; "" without one."""
+    """A text from the host, safe to print; "" if there is none."""
     return printable(str(row.get(key) or "")[:MAX_TEXT])
 
 
-# A pipe to a host through a local process: ssh or another launcher.
+# A pipe to a host through a local process, which is ssh or another launcher.
 
 
 LONGEST_LINE = 4 << 20
@@ -316,15 +319,16 @@ STDERR_BYTES = 4096
 
 
 class Link:
-    """Starts ``command`` as a link; never blocks. ``dropped_lines`` counts discarded lines.
+    """Starts ``command``, a link to a host; never blocks. ``dropped_lines`` is the number of
+    discarded lines.
 
-    ``out_fd`` and ``err_fd`` are the descriptors to wait on; -1 once they have ended. While there
+    ``out_fd`` and ``err_fd`` are the descriptors to wait for; -1 after they have ended. While there
     is ``unsent`` data, call ``flush``."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            # Ctrl-C is for us: we tell the hosts
+            # Ctrl-C must reach only iopstui, which stops the hosts
             start_new_session=True,
         )  # fmt: skip
         assert self.process.stdin and self.process.stdout and self.process.stderr
@@ -340,11 +344,11 @@ class Link:
         self._stderr = b""
 
     def send(self, data: bytes) -> None:
-        """Send now, or as soon as the other side reads."""
+        """Send data now, or as soon as the other side reads."""
         if self.in_fd < 0 or len(self.unsent) >= MAX_UNSENT:
             return
         if not self.unsent:
-            # nearly always all of it at once
+            # usually everything is written at once
             try:
                 data = data[os.write(self.in_fd, data[:WRITE_BYTES]) :]
             except BlockingIOError:
@@ -357,7 +361,7 @@ class Link:
             self.flush()
 
     def flush(self) -> bool:
-        """Send more of the pending data; False if some remains."""
+        """Send more of the unsent data. Returns False if some remains."""
         while self.unsent and self.in_fd >= 0:
             try:
                 sent = os.write(self.in_fd, self.unsent[:WRITE_BYTES])
@@ -370,7 +374,7 @@ class Link:
         return True
 
     def hang_up(self) -> None:
-        """Send nothing more: close the input of the other side."""
+        """Close the input of the other side: nothing more is sent."""
         self.unsent.clear()
         if self.in_fd >= 0 and self.process.stdin is not None:
             self.in_fd = -1
@@ -378,7 +382,7 @@ class Link:
                 self.process.stdin.close()
 
     def receive(self) -> bytes | None:
-        """Return the received data; ``None`` at the end of the stream."""
+        """The received data; ``None`` at the end of the stream."""
         try:
             data = os.read(self.out_fd, READ_BYTES)
         except BlockingIOError:
@@ -391,11 +395,11 @@ class Link:
         return data
 
     def split_lines(self, data: bytes) -> list[bytes]:
-        """The lines completed by this data; a line that is too long is left out."""
+        """The lines that this data completes; a line that is too long is left out."""
         complete = data.split(b"\n")
         rest = complete.pop()
         if not rest and not self._partial_line and not self._skipping:
-            # nearly always
+            # the usual case
             return complete
         lines = []
         for line in complete:
@@ -435,7 +439,7 @@ class Link:
             self.process.terminate()
 
     def close(self) -> int:
-        """Wait for the launcher's end (seen or forced) and return its exit code."""
+        """Wait for the launcher's end, or kill it, and return its exit code."""
         self.hang_up()
         for stream in (self.process.stdout, self.process.stderr):
             if stream is not None:

@@ -1,7 +1,7 @@
 """Names of hosts: ``user@host:port``, ``node[01-40]``, ``@group``, ``^FILE``.
 
-Hosts are in the order in which they are named. ClusterShell resolves sets and groups; single hosts,
-separated by commas, need nothing."""
+Hosts stay in the order in which they are named. ClusterShell expands sets and groups; it is not
+needed for single hosts, separated by commas."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from iopstui.text import printable
 
 MAX_NAME = 300
 MAX_FILE_BYTES = 8 << 20
-# a ^ at the start of a word names a hosts file; elsewhere it is an operator
+# a ^ at the beginning of a word means a file with hosts; elsewhere it is an operator
 _OPERATORS = re.compile(r"[!&*?]|(?<=[^\s,])\^")
 _FILE = re.compile(r"(?:^|[\s,])\^")
 _NODE = re.compile(
@@ -30,7 +30,7 @@ _NODE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A host: ``name`` labels its figures, ``user`` and ``port`` are ``None`` if ssh decides."""
+    """A host: ``name`` labels its figures; ``user`` and ``port`` are ``None`` if ssh decides."""
 
     name: str
     host: str
@@ -39,7 +39,7 @@ class Node:
 
 
 def parse_nodes(text: str) -> list[Node]:
-    """The hosts of a command line in order. UsageError for invalid or repeated names."""
+    """The hosts of a command line, in order. Raises UsageError for invalid or repeated names."""
     nodes: list[Node] = []
     for word in _split_words(text):
         for name in _expand(word):
@@ -57,7 +57,7 @@ def parse_nodes(text: str) -> list[Node]:
 
 
 def _split_words(text: str) -> list[str]:
-    """Split into words; text that an operator holds together stays one word."""
+    """Split into words. A text with operators stays one word."""
     if not _OPERATORS.search(text):
         return split_names(text)
     if _FILE.search(text):
@@ -66,7 +66,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def split_names(text: str) -> list[str]:
-    """Split at commas and blanks outside of brackets."""
+    """Split at commas and blanks that are not in brackets."""
     depth, words = 0, [""]
     for letter in text:
         depth += (letter == "[") - (letter == "]")
@@ -117,7 +117,7 @@ def _parse_node(name: str) -> Node:
                          "Write hosts as node1, user@node1 or user@node1:2222.")  # fmt: skip
     port = int(match["port"]) if match["port"] else None
     host = match["host"].strip("[]")
-    # several ports of one host are several hosts (tunnels)
+    # different ports of one host count as different hosts (tunnels)
     return Node(host if port is None else f"{host}:{port}", host, match["user"], port)
 
 
@@ -134,7 +134,7 @@ HINT = ("Install it (pip install 'iopstui[fleet]', or apt install clustershell),
         "hosts one by one: node1,node2")  # fmt: skip
 ANSWER_TIMEOUT_S = 30
 _GROUP = re.compile(r"(?:(?<=[,!&^])|^)@(?:[^\s,!&^\[\]]|\[[^\]]*\])*")
-# ClusterShell puts a group's name into a line for the shell
+# only these characters: ClusterShell puts a group's name into a command line for the shell
 _NAME = re.compile(r"@[A-Za-z0-9_.:{}*/+%-]*")
 _RANGES = re.compile(r"\[([0-9,/-]+)\]")
 _RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15})(?:/([0-9]{1,15}))?)?")
@@ -145,14 +145,14 @@ Expander = Callable[[str], Iterable[str]]
 
 
 def has_ranges(word: str) -> bool:
-    """Whether it has ranges such as [01-40]."""
+    """Whether the text has ranges such as [01-40]."""
     return _RANGES.search(word) is not None
 
 
 def expand_node_set(text: str) -> list[str]:
-    """The hosts of a set in ClusterShell's order. UsageError if the text is not a set, has too many
-    hosts, or one of its groups has no host (an unknown group is empty for ClusterShell). Missing if
-    no program can expand it."""
+    """The hosts of a set in ClusterShell's order. Raises UsageError if the text is not a set, has
+    too many hosts, or one of its groups has no host (for ClusterShell an unknown group is empty).
+    Raises Missing if no program can expand it."""
     _check_size(text)
     expand = _package_expander() or _expand_by_program
     for match in _GROUP.findall(text):
@@ -170,12 +170,12 @@ def expand_node_set(text: str) -> list[str]:
 
 
 def _group_names(group: str, expand: Expander) -> list[str]:
-    """The groups of @rack[1-3]."""
+    """The single groups that a group with a range means, such as @rack[1-3]."""
     return [f"@{name}" for name in expand(group[1:])] if has_ranges(group) else [group]
 
 
 def _check_size(text: str) -> None:
-    """UsageError for a set so large that expanding it could take all memory."""
+    """Raise UsageError for a set so large that its expansion could fill the memory."""
     if re.search(r"[\[\]]", _RANGES.sub("", text)):
         raise UsageError(
             f"{printable(text[:40])!r} has brackets that are no range such as [01-40]."
@@ -211,7 +211,7 @@ def _package_expander() -> Expander | None:
     def ask(text: str) -> Iterable[str]:
         try:
             hosts: Iterable[str] = NodeSet(text)
-        except Exception as error:  # of many kinds, from ClusterShell or its groups
+        except Exception as error:  # ClusterShell or its groups may raise any exception
             raise _node_set_error(text, str(error)) from error
         return hosts
 

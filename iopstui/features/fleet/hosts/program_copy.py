@@ -1,9 +1,9 @@
 """Copy the program to hosts that lack this version of iopstui, to run the agent there.
 
-The package's own files (no screen, no dependency) go through the connection as one zip file into a
-private directory of the host, are run from there, and are removed at the end by the process that
-unpacked them. If the agent is killed, that process restores what was changed; if it is killed
-itself, the next one removes its files."""
+The package's own files (without screen and dependencies) are sent through the connection as a zip
+file. On the host, a process unpacks them into a private directory, runs them, and removes them at
+the end. If the agent is killed, that process restores what was changed. If that process is killed,
+the next one removes its files."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ import iopstui
 from iopstui import __version__
 from iopstui.fio.library import shipped_directory
 
-# parts the agent does not need; of the features it needs only this one
+# folders that the agent does not need; of the features, it needs only OWN
 EXCLUDED_NAMES = ("ui", "data", "engines", "screen", "__pycache__")
 FEATURES, OWN = "features", "fleet"
 MIN_PYTHON = (3, 10)
 
-# runs on the host: nothing of iopstui is there yet. Its first argument is the zip file's size.
+# this script runs on the host, where nothing of iopstui is there yet; its first argument is the zip
+# file's size
 BOOT = r"""
 import sys
 def lacks(what):
@@ -116,8 +117,8 @@ def _program_files() -> Iterator[tuple[str, Path]]:
 
 @cache
 def bundle() -> bytes:
-    """The zip file, compressed as a whole: that takes a quarter less than file by file. Always the
-    same bytes for the same files."""
+    """The zip file. It is compressed as a whole, which makes it a quarter smaller than compressing
+    each file. The same files always give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as file:
         for name, path in _program_files():
@@ -125,8 +126,8 @@ def bundle() -> bytes:
     return zlib.compress(buffer.getvalue(), 9)
 
 
-# become root, by sudo if needed (it never asks for a password here); its error becomes part of a
-# line of JSON
+# become root, with sudo if needed (which must not ask for a password here); its error message goes
+# into a line of JSON
 SUDO = r"""s=; [ "$(id -u)" = 0 ] || s="sudo -n"
 no=$({ $s true || echo "it ended with $?"; } 2>&1 | head -n 1 | tr -cd "A-Za-z0-9 .,:_/()-")
 [ -z "$no" ] || { printf "{\"event\":\"lacks\",\"what\":\"%s\",\"why\":\"%s\",\"user\":\"%s\"}\n" \
@@ -135,8 +136,8 @@ no=$({ $s true || echo "it ended with $?"; } 2>&1 | head -n 1 | tr -cd "A-Za-z0-
 
 @cache
 def remote_command(bring: bool, sudo: bool = False) -> str:
-    """One line for any shell of a host: run the installed iopstui if it has this version, else (or
-    always with ``bring``) the copy that will be sent; with ``sudo`` as root."""
+    """One line for any shell of a host: run the installed iopstui if it has this version, else the
+    copy that will be sent (with ``bring`` always the copy); with ``sudo`` as root."""
     boot = f"LEAST = {MIN_PYTHON}\n{BOOT}"
     encoded = base64.b64encode(boot.encode()).decode()
     python = f"import base64;exec(base64.b64decode('{encoded}'))"

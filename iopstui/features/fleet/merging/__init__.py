@@ -1,1 +1,1 @@
-"""Adding hosts up: a host's second, the sums of a second, totals and finals."""
+"""Adding up hosts: a host's second, the sums of a second, totals and final figures."""

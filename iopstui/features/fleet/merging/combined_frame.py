@@ -1,7 +1,7 @@
 """Combine a second of all hosts into one frame for the views of a single host.
 
-Percentiles are those of the summed histograms. Figures without a sum (queue levels, merges) are
-unknown; ``util`` is the mean of all hosts."""
+Percentiles are computed from the summed histograms. Figures that can't be summed (queue levels,
+merges) are unknown; ``util`` is the mean of all hosts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import KINDS, LATENCY, LatencyStats, ProbeInterval, RequestStats
 
 ALL_DEVICES = "all"
-"""The name of all devices together."""
+"""The name that stands for all devices together."""
 _SHOWN_FLAGS = (
     flags.RAMP,
     flags.NO_LATENCY,
@@ -45,10 +45,11 @@ def frame_of_second(
     own_cpu: float | None = None,
     times: tuple[int, int | None] | None = None,
 ) -> Frame:
-    """``t`` is its end, in seconds of the screen's session; ``times`` how long the run has taken
-    and will still take (s; ``None``: unknown). Its ``seq`` is the second's number."""
+    """A frame of all hosts. ``t`` is its end, in seconds of the screen's session; ``times`` are how
+    long the run has taken and will still take (s; ``None``: unknown). Its ``seq`` is the second's
+    number."""
     sums = second.sums
-    # omit flags that only some hosts' frames have: they don't apply to the totals
+    # a flag that only some hosts' frames have does not apply to the totals
     flag_names = {
         name for name in _SHOWN_FLAGS if second.flags.get(name, 0) >= max(1, second.counted)
     }
@@ -99,7 +100,7 @@ def fio_interval(
     directions: Mapping[str, DirectionInterval],
     total: DirectionInterval,
 ) -> FioInterval:
-    """fio's part of a frame; ``row`` has everything but the directions, as in JSON lines."""
+    """fio's part of a frame. ``row`` has everything except the directions, as in JSON lines."""
     return FioInterval(
         seconds=row.get("seconds"),
         directions=directions,
@@ -127,7 +128,8 @@ def fio_interval(
 def direction_interval(
     part: DirectionSum, bins: Mapping[int, int] | None = None
 ) -> DirectionInterval:
-    """A sum as a frame's DirectionInterval. The total's sum has no bins: they are given."""
+    """A DirectionInterval made from a sum. ``bins`` are only given for the total, whose sum has
+    none."""
     kind = part.main_kind
     buckets = part.main.bins if bins is None else bins
     ranks = histogram.percentiles(buckets)
@@ -160,8 +162,8 @@ def probe_interval(
     counts: Mapping[str, int],
     missed: float | None,
 ) -> ProbeInterval:
-    """A probe interval that has only latencies, by disk and direction, and the share of requests
-    missed (percent)."""
+    """A probe interval that contains only latencies, by disk and direction, and the missed share of
+    requests (percent)."""
     return ProbeInterval(
         seconds=seconds,
         age_s=0.0,
@@ -186,7 +188,7 @@ def probe_interval(
 
 
 def disk_rates(kernel: KernelSum, seconds: float, util: float | None) -> DiskRates | None:
-    """The device's figures as in a frame; ``None`` if no device was measured."""
+    """The devices' figures for a frame; ``None`` if no device was measured."""
     if not kernel.hosts:
         return None
     row = kernel.as_object() or {}

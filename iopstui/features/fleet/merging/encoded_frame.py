@@ -1,11 +1,11 @@
-"""Encode a frame's sums as one string, and add up many of them fast.
+"""Encode the sums of a frame as one string, and add up many of them fast.
 
-A merger of a thousand hosts reads a thousand lines each second, so the sums (sums.py) come in a
-form that lets many be added at once: numbers of 8 bytes side by side, checked together by a mask.
-The histograms follow: the lowest byte of each bucket's count, then the next higher bytes as far as
-any is not 0. The text is hexadecimal, which is read in a fifth of the time of base64 and zlib; ssh
-compresses it on the way. Texts come from other machines: ``MalformedRow`` is raised for one that
-``encode_frame`` cannot have made."""
+A merger for a thousand hosts reads a thousand lines each second, so the sums (sums.py) are sent in
+a form in which many can be added at once: numbers of 8 bytes side by side, which a mask checks
+together. The histograms follow: the lowest byte of each bucket's count, then the higher bytes as
+long as any is not 0. The text is hexadecimal, which is decoded in a fifth of the time of base64 and
+zlib; ssh compresses it on the way. Texts come from other machines, so ``MalformedRow`` is raised
+for a text that ``encode_frame`` cannot have made."""
 
 from __future__ import annotations
 
@@ -34,27 +34,28 @@ from iopstui.model.figures.figure import TOTAL
 from iopstui.model.samples import DIRECTIONS
 
 PARTS = (TOTAL, *DIRECTIONS)
-# a limit that keeps the sum of ADDED_AT_ONCE numbers within 8 bytes
+# with this limit, the sum of ADDED_AT_ONCE numbers fits into 8 bytes
 NUMBER_BITS = 55
 NUMBER, ADDED_AT_ONCE = 8, 1 << 9
 MANY = 1 << 10
-"""How many frames are collected before they are added."""
-# plane: one byte of each bucket's count, from some bucket on
+"""How many frames are collected before they are added up."""
+# a plane consists of one byte of each bucket's count, beginning with some bucket
 PLANES, STEP = 3, 64
 PLANE_ALIGNMENT = 32
-"""Planes are padded to a multiple of this many bytes, so that hosts with one job have few different
-layouts."""
+"""Planes are padded to a multiple of this many bytes, so that hosts with the same job have few
+different layouts."""
 MAX_TEXT = 1 << 17
 _NUMBERS_PER_PART = 5 + 2 * len(LATENCIES)
 _KINDS = tuple((part_index, kind) for part_index in range(len(PARTS)) for kind in WITH_BINS)
-# the total, the devices and the slowest host's p99 come first: they are read separately
+# the numbers of the total, the devices and the slowest host's p99 come first, because they are also
+# read alone
 _AT_KERNEL = _NUMBERS_PER_PART
 _AT_P99 = _AT_KERNEL + len(KERNEL_NUMBERS)
 _AT_MAXIMA = _AT_P99 + 1
 _AT_PARTS = _AT_MAXIMA + len(_KINDS)
 _NUMBERS = _AT_PARTS + len(DIRECTIONS) * _NUMBERS_PER_PART
 _STARTS = (0, *range(_AT_PARTS, _NUMBERS, _NUMBERS_PER_PART))
-# where the numbers end, by the number of parts beside the total
+# the end of the numbers in bytes, by the number of parts besides the total
 _ENDS = tuple(2 + (_AT_PARTS + parts * _NUMBERS_PER_PART) * NUMBER for parts in range(len(PARTS)))
 _ALL_NUMBERS = struct.Struct(f"<{_NUMBERS}Q")
 _FIRST_NUMBERS = struct.Struct(f"<{_AT_PARTS}Q")
@@ -68,10 +69,10 @@ _TOO_LARGE = int.from_bytes(_ALL_NUMBERS.pack(*(most ^ (1 << 64) - 1 for most in
 
 
 class EncodedFrame:
-    """One text. ``first`` are the numbers of the total and of the devices, and those that are not
-    summed. ``numbers`` are the bytes of all numbers, ``counts`` those of the histograms in the
-    order of ``layout``. ``device`` has the probe's counts, which a frame sends beside its text
-    (``None``: no probe)."""
+    """An encoded frame. ``first`` are the numbers of the total and of the devices, and those that
+    are not summed. ``numbers`` are the bytes of all numbers; ``counts`` are those of the
+    histograms, in the order of ``layout``. ``device`` are the probe's counts, which a frame sends
+    beside its text (``None``: no probe)."""
 
     __slots__ = ("counts", "device", "first", "layout", "numbers")
 
@@ -97,34 +98,35 @@ class EncodedFrame:
 
     @property
     def fio(self) -> bool:
-        """Whether fio has counted."""
+        """Whether the frame has figures of fio."""
         return self.first[0] == 1
 
     @property
     def ios(self) -> int:
-        """I/Os of all directions."""
+        """The I/Os of all directions."""
         return self.first[1]
 
     @property
     def bytes(self) -> int:
-        """Bytes of all directions."""
+        """The bytes of all directions."""
         return self.first[2]
 
     @property
     def kernel(self) -> KernelSum:
-        """Figures of the devices."""
+        """The figures of the devices."""
         return _kernel(self.first)
 
     @property
     def second_figures(self) -> tuple[int, int, int, int, int]:
-        """``DirectionSum.iops_m``, ``DirectionSum.bw_m`` and p99 (ns; 0: not measured) of all
-        directions; the devices' requests and their total time (``KernelSum``)."""
+        """The main figures: ``DirectionSum.iops_m``, ``DirectionSum.bw_m`` and the p99 (ns; 0: not
+        measured) of all directions together; the devices' requests and their total time
+        (``KernelSum``)."""
         first = self.first
         reads, writes, read_wait, write_wait = first[_AT_P99 - 4 : _AT_P99]
         return first[3], first[4], first[_AT_P99], reads + writes, read_wait + write_wait
 
     def sums(self, host: str) -> HostSums:
-        """The sums as an object that can be shown or added to others."""
+        """The sums as an object that can be read or added to others."""
         frame_sum = FrameSum()
         frame_sum.add(self, host)
         return frame_sum.drain()
@@ -132,9 +134,9 @@ class EncodedFrame:
 
 @lru_cache(maxsize=4096)
 def _planes(layout: bytes) -> tuple[tuple[int, int, int, int, int], ...]:
-    """The planes of a layout: for each its histogram (index of ``_KINDS``), which byte of the
-    counts it has, its first bucket, and where it begins and ends. Cached, because hosts with one
-    job have few layouts. ValueError or struct.error for a malformed layout."""
+    """The planes of a layout. For each: its histogram (index of ``_KINDS``), which byte of the
+    counts it contains, its first bucket, and where it begins and ends. Cached, because hosts with
+    the same job have few layouts. Raises ValueError or struct.error for a malformed layout."""
     planes, previous, begin = [], -1, 0
     for plane_index, count in _PLANE.iter_unpack(layout):
         rest, step = divmod(plane_index, _STEPS)
@@ -148,7 +150,7 @@ def _planes(layout: bytes) -> tuple[tuple[int, int, int, int, int], ...]:
 
 
 class FrameSum:
-    """Adds up frames, ``many`` at once; ``drain`` returns their sums and starts again from zero."""
+    """Adds up frames, ``many`` at once. ``drain`` returns their sums and starts again from zero."""
 
     def __init__(self, many: int = MANY) -> None:
         self._many = many
@@ -163,7 +165,7 @@ class FrameSum:
         self._sums = HostSums()
 
     def add(self, frame: EncodedFrame, host: str, with_bins: bool = True) -> None:
-        """Add a frame of ``host``. Maxima are kept only with histograms."""
+        """Add a frame of ``host``. Maxima are only kept for frames with histograms."""
         first = frame.first
         self._rows.append(frame.numbers)
         if with_bins:
@@ -215,7 +217,8 @@ def _kernel(numbers: tuple[int, ...] | list[int]) -> KernelSum:
 
 
 def encode_frame(sums: HostSums) -> str:
-    """Encode one host's frame; "" if counts are too large (such a frame is sent as JSON)."""
+    """Encode one host's frame. Returns "" if counts are too large (such a frame is sent as
+    JSON)."""
     numbers, planes = _encode_numbers(sums), [*_histogram_planes(sums)]
     if numbers is None or any(plane_index < 0 for plane_index, _ in planes):
         return ""
@@ -231,7 +234,8 @@ def encode_frame(sums: HostSums) -> str:
 
 
 def _histogram_planes(sums: HostSums) -> Iterator[tuple[int, bytes]]:
-    """The planes of all histograms; -1 for a plane that the layout cannot name."""
+    """The planes of all histograms, each with its number; -1 for a plane that the layout cannot
+    name."""
     for histogram, (part_index, kind) in enumerate(_KINDS):
         part = sums.fio.get(PARTS[part_index], DirectionSum())
         for plane, counts in enumerate(planes_of(part.latency(kind).bins)):

@@ -34,7 +34,8 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
 
 
 def full_name(name: str) -> str:
-    """ "read.p99" is "read.clat.p99"; anything else stays."""
+    """The full form of a figure's name: "read.clat.p99" for "read.p99"; other names are
+    unchanged."""
     match = _SHORT_NAME.fullmatch(name)
     if match is None:
         return name
@@ -42,7 +43,8 @@ def full_name(name: str) -> str:
 
 
 def figure(sums: HostSums, path: Sequence[str]) -> float | None:
-    """The figure at a field's path ("fio", "read", "clat", "p99"); ``None``: not measured."""
+    """The figure at a field's path ("fio", "read", "clat", "p99"); ``None`` if it was not
+    measured."""
     if not _is_summed(path):
         return None
     if path[0] == DEVICE:
@@ -61,7 +63,7 @@ def figure(sums: HostSums, path: Sequence[str]) -> float | None:
 
 
 def _is_summed(path: Sequence[str]) -> bool:
-    """Whether a fleet's totals have the figure."""
+    """Whether a fleet's totals contain the figure."""
     if path[0] == DEVICE:
         return len(path) == 3 and path[1] in (*KINDS, TOTAL) and path[2] in _DEVICE_FIGURES
     return path[0] == "fio" and path[1] != "sync" and len(path) >= 3
@@ -69,7 +71,7 @@ def _is_summed(path: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FleetExpectation:
-    """An --expect of a fleet, for the totals or ``per_host``."""
+    """An --expect of a fleet, either for the totals or for each host (``per_host``)."""
 
     text: str
     per_host: bool
@@ -77,7 +79,7 @@ class FleetExpectation:
 
 
 def parse_fleet_expectation(text: str, tolerance: float) -> FleetExpectation:
-    """UsageError for what totals don't have."""
+    """Parse an --expect of a fleet. Raises UsageError for a figure that totals do not have."""
     body = text.strip()
     per_host = body.startswith(EACH_PREFIX)
     body = body.removeprefix(EACH_PREFIX)
@@ -102,8 +104,8 @@ def _check_path(option: str, path: Sequence[str]) -> None:
 
 
 class AbortCondition:
-    """``figure>value for time``: ``feed`` returns True once this held in all seconds of the time.
-    It does not hold in a second without the figure."""
+    """A condition ``figure>value for time``. ``feed`` returns True once it has held in all seconds
+    of the time. It does not hold in a second without the figure."""
 
     def __init__(self, text: str) -> None:
         match = _ABORT_PATTERN.fullmatch(text)

@@ -1,8 +1,9 @@
-"""Assign each frame of a host to the second it belongs to.
+"""Assign each frame of a host to the second to which it belongs.
 
-A host's frames don't begin with the seconds of the clock, so each frame belongs as a whole to the
-second that has most of it; a slightly late frame makes no gap. Time is the host's monotonic clock,
-tied to its wall clock by its first frame: setting the wall clock meanwhile has no effect."""
+A host's frames do not begin with the seconds of the clock, so each frame counts as a whole for the
+second that contains most of it. A slightly late frame makes no gap. The time is the host's
+monotonic clock, tied to its wall clock by its first frame, so setting the wall clock later has no
+effect."""
 
 from __future__ import annotations
 
@@ -29,22 +30,22 @@ from iopstui.model.metrics.summary import DIFFERS, EXACT, UNCHECKED, is_final
 from iopstui.model.samples import MIXED
 
 COMPLETE_SHARE = 0.8
-"""At least this part of a second must be measured, or the host is left out of it."""
+"""A host counts in a second only if at least this share of the second was measured."""
 CLOCK_JUMP_MS = 500.0
-# how far a frame may be ahead of or behind its second, as a part of the interval
+# how far a frame may be ahead of or behind its second, in intervals
 MAX_EARLY, MAX_BEHIND = 1.25, 0.75
-# an interval may be longer than the seconds by this factor
+# an interval may be this many times as long as the seconds
 MAX_LENGTH_FACTOR = 1.5
 MAX_WALL_S = 1e10
 MAX_CLOCK_DISTANCE_S = 60.0
 FRAMES_OF_A_HOST = 16
-"""How many frames are collected before they are added: 10 MB for a thousand hosts."""
+"""How many frames of a host are collected before they are added up: 10 MB for a thousand hosts."""
 
 
 @dataclass(slots=True)
 class HostInterval:
-    """What ``host`` did in one second, of which ``measured_s`` seconds were measured (``complete``:
-    enough). ``data`` is as received; ``flags`` are those of its frames, ``util`` the device's in
+    """A host's figures in one second, of which ``measured_s`` seconds were measured (``complete``:
+    enough). ``data`` is as received; ``flags`` are those of its frames, ``util`` is the device's in
     the newest frame (percent)."""
 
     host: str
@@ -63,9 +64,9 @@ class HostInterval:
         return self.data
 
     def add(self, data: HostSums | EncodedFrame, seconds: float) -> None:
-        """Add another frame: counts are added, rates computed for both together."""
+        """Add another frame: counts are added, rates are averaged over both."""
         if not self.flags and not self.measured_s:
-            # nearly always the only frame: used as it is, because adding histograms takes long
+            # usually the only frame: use it as it is, because adding histograms takes long
             self.data, self.measured_s = data, seconds
             return
         sums = data if isinstance(data, HostSums) else data.sums(self.host)
@@ -86,13 +87,13 @@ class HostInterval:
             return
         kernel.numbers["hosts"] = 1
         for name in DISK_RATES:
-            # the sum of both so far
+            # ``numbers`` are already added, so subtract them to get the earlier value
             old = kernel.numbers[name] - numbers[name]
             mean = (old * previous_s + numbers[name] * seconds) / self.measured_s
             kernel.numbers[name] = round(mean)
 
     def complete(self, interval_s: float) -> bool:
-        """Whether it can be counted."""
+        """Whether the second can be counted."""
         return not self.has_gap and self.measured_s >= COMPLETE_SHARE * interval_s
 
 
@@ -101,10 +102,10 @@ MAX_UTIL = 1e6
 
 class HostTimeline:
     """Follows one host. ``feed`` takes its frames in order and returns the seconds that are over.
-    ``offset_ms`` is how far its wall clock is ahead of ours (0: not known), ``our_clock_s`` our
-    clock, from which its time can't be far (``None``: a recording, any time is valid). ``totals``
-    has bins if ``keep_bins``. ``io_totals`` compares its frames with fio's final count; ``outcome``
-    says how its last run ended ("" while it goes on)."""
+    ``offset_ms`` is how far its wall clock is ahead of ours (0: not known). ``our_clock_s`` is our
+    clock, which its time must be near (``None`` for a recording, in which any time is valid).
+    ``totals`` has bins if ``keep_bins``. ``io_totals`` compares its frames with fio's final count;
+    ``outcome`` says how its last run ended ("" while it is running)."""
 
     def __init__(self, name: str, interval_s: float, keep_bins: bool = False) -> None:
         self.name = name
@@ -131,7 +132,7 @@ class HostTimeline:
 
     @property
     def open_second(self) -> int | None:
-        """The second that has begun and is not returned yet."""
+        """The number of the second that has begun and is not returned yet."""
         return self._open_interval.number if self._open_interval is not None else None
 
     def begin_session(self) -> None:
@@ -140,7 +141,7 @@ class HostTimeline:
         self.jumped_ms = 0.0
 
     def feed(self, row: Mapping[str, Any]) -> list[HostInterval]:
-        """Take a frame; return the seconds that it completes. Raises MalformedRow."""
+        """Process a frame. Returns the seconds that it completes. Raises MalformedRow."""
         flags = _flags(row)
         if row.get("sums") is not None:
             return self._feed_sums(row, flags)
@@ -151,7 +152,7 @@ class HostTimeline:
         number = self._number(self._middle_s(row, seconds), seconds)
         util = _util(get_object(get_object(row, "kernel"), TOTAL))
         sums = frame_sums(self.name, row, seconds) if seconds else HostSums()
-        # nothing below can fail: a frame is taken as a whole or not at all
+        # nothing below raises, so a frame is either processed completely or not at all
         self.frames += 1
         self._newest_t = row["t"]
         self.io_totals.add(fio, flags, sums)
@@ -161,7 +162,7 @@ class HostTimeline:
         return self._add_interval(sums, number, seconds, flags, util, bool(fio))
 
     def _feed_sums(self, row: Mapping[str, Any], flags: set[str]) -> list[HostInterval]:
-        """Feed a frame that was sent as sums."""
+        """Process a frame that was sent as sums."""
         probed = row.get(DEVICE) is not None
         frame = EncodedFrame(row["sums"], device_of_frame(row) if probed else None)
         fio = frame.fio
@@ -181,7 +182,7 @@ class HostTimeline:
 
     @property
     def totals(self) -> HostSums:
-        """Return the sum of its frames without fio's ramp."""
+        """The sums of its frames, without those in fio's ramp."""
         self._totals.add(self._frame_sum.drain(), self._keep_bins)
         return self._totals
 
@@ -190,7 +191,7 @@ class HostTimeline:
         util: float | None, fio: bool,
     ) -> list[HostInterval]:  # fmt: skip
         if self._open_interval is None and not flags and seconds >= self._complete_s:
-            # a whole second, nearly always
+            # the usual case: the frame is a whole second
             self._expected_from(number)
             return [HostInterval(self.name, number, data, seconds, flags, util=util)]
         completed = self._begin_interval(number)
@@ -207,18 +208,18 @@ class HostTimeline:
         return completed
 
     def expect(self, wall_ms: float) -> None:
-        """Expect the start of its fio at this time of our clock: the host is missing until it
-        reports."""
+        """Expect the start of its fio at this time of our clock. The host counts as missing until
+        it reports."""
         if self.first is None:
             self.first = math.floor(wall_ms / 1000 / self._interval_s + 0.5)
 
     def end(self) -> list[HostInterval]:
-        """End the host's run; return the seconds that this completes."""
+        """End the host's run. Returns the seconds that this completes."""
         self.has_ended = True
         return self.flush()
 
     def run_sums(self) -> HostSums:
-        """``totals`` with the rates of the whole run (rates of frames can't be added)."""
+        """``totals`` with the rates of the whole run, because rates of frames can't be added."""
         sums = self.totals
         sums.device.set_single_host_rates()
         for part in sums.fio.values():
@@ -227,8 +228,8 @@ class HostTimeline:
 
     @property
     def run_s(self) -> float:
-        """How long the host measured (s): fio's own run time if the frames have all of its I/Os,
-        because frame lengths are wrong if the wall clock was set."""
+        """How long the host measured (s). This is fio's own run time if the frames contain all of
+        its I/Os, because lengths of frames are wrong if the wall clock was set."""
         return (self.io_totals.verdict == EXACT and self.io_totals.runtime_s) or self.measured_s
 
     def _begin_interval(self, number: int) -> list[HostInterval]:
@@ -242,22 +243,23 @@ class HostTimeline:
         return completed
 
     def _expected_from(self, number: int) -> None:
-        """The host is in this second, and expected in all later ones, except between two runs."""
+        """Note that the host is in this second. It is expected in all later ones, except between
+        two runs."""
         if self.first is None or self.has_ended:
             self.first, self.has_ended = number, False
         self.last = number
 
     def flush(self) -> list[HostInterval]:
-        """What has come of the unfinished second."""
+        """Return the unfinished second with what has arrived so far."""
         interval, self._open_interval = self._open_interval, None
         return [interval] if interval is not None else []
 
     def _middle_s(self, row: Mapping[str, Any], seconds: float) -> float:
-        """When the frame's middle was, in seconds since 1970 by our clock."""
+        """The time of the frame's middle, in seconds since 1970 by our clock."""
         wall_ms, t = row.get("wall_ms"), row.get("t")
         if not isinstance(wall_ms, (int, float)) or not isinstance(t, (int, float)):
             raise MalformedRow("a frame has no time")
-        # a JSON number may be too large for a float, or NaN
+        # a JSON number may be NaN, or too large for a float
         if not (0 <= wall_ms < MAX_WALL_S * 1000 and abs(t) < MAX_WALL_S):
             raise MalformedRow("a frame has an impossible time")
         if self._newest_t is not None and t <= self._newest_t:
@@ -273,7 +275,8 @@ class HostTimeline:
         return at_s - seconds / 2
 
     def _number(self, middle_s: float, seconds: float) -> int:
-        """Return the number of a second (of ``interval_s``) since 1970."""
+        """The number (in units of ``interval_s``) of the second to which a frame belongs, counted
+        from 1970."""
         if seconds > MAX_LENGTH_FACTOR * self._interval_s:
             self.long_frames, self.longest_s = self.long_frames + 1, max(self.longest_s, seconds)
         position = middle_s / self._interval_s
@@ -283,13 +286,13 @@ class HostTimeline:
         ahead = position - (following + 0.5)
         if -MAX_EARLY <= ahead <= MAX_BEHIND:
             return following
-        # long after the last one, or so early that two would be in one second
+        # long after the last second, or so early that two frames would be in one second
         return max(math.floor(position), self.last)
 
 
 def _is_empty_frame(row: Mapping[str, Any], flags: set[str]) -> bool:
-    """Whether the frame has no data of fio, because its first report has not come yet or its last
-    one came twice."""
+    """Whether the frame has no data of fio, because fio has not reported yet or its last report
+    came twice."""
     return FINAL in flags or (bool(row.get("step")) and LATE not in flags)
 
 
@@ -315,14 +318,14 @@ def _seconds(value: Any) -> float:
     return float(value)
 
 
-# Check a host's frames against fio's final counts, from JSON lines.
+# Compare a host's frames with fio's final counts, both from JSON lines.
 
 
 class HostTotals:
-    """I/Os and bytes of a host's frames, and fio's final ones: submissions minus failed I/Os, which
-    the frames do not use (model/metrics/summary.py, Certificate).
+    """I/Os and bytes of a host's frames, and those that fio reports at the end: submissions minus
+    failed I/Os, from which the frames are not computed (model/metrics/summary.py, Certificate).
 
-    ``finals`` is ``None`` until fio's final report came; several runs are added up."""
+    ``finals`` is ``None`` until fio's final report has arrived; several runs are added up."""
 
     def __init__(self) -> None:
         self.ios = 0
@@ -330,7 +333,7 @@ class HostTotals:
         self.finals: tuple[int, int | None] | None = None
         self.is_checked = True
         self.runtime_s = 0.0
-        """fio's own run time, of several runs added up; 0: not known of all."""
+        """fio's own run time, summed over the runs; 0 if it is not known for all of them."""
         self._under_way = [0, 0]
         self._run_counts = [0, 0]
 
@@ -339,7 +342,7 @@ class HostTotals:
         dropped."""
         total = sums.fio.get(TOTAL)
         if total is None:
-            # a frame too short to have rates still has counts
+            # even a frame that is too short for rates has counts
             part = get_object(fio, TOTAL) if fio else {}
             self.add_counts(
                 scaled_integer(part.get("ios")), scaled_integer(part.get("bytes")), flags
@@ -348,7 +351,7 @@ class HostTotals:
             self.add_counts(total.ios, total.bytes, flags)
 
     def add_counts(self, ios: int, byte_count: int, flags: set[str]) -> None:
-        """``add`` for what a frame's total says."""
+        """``add`` for the counts of a frame's total."""
         if RESET in flags:
             self.ios, self.bytes = self.ios - self._run_counts[0], self.bytes - self._run_counts[1]
             self._run_counts = [0, 0]
@@ -358,7 +361,7 @@ class HostTotals:
         run[1] += byte_count
 
     def add_final(self, row: Mapping[str, Any]) -> None:
-        """A run is over: add fio's final figures (step_finished). Raises MalformedRow."""
+        """Add fio's final figures at a run's end (step_finished). Raises MalformedRow."""
         summary = get_object(row, "summary")
         if not summary:
             return
@@ -396,8 +399,8 @@ class HostTotals:
 
     @property
     def ramp(self) -> bool:
-        """Whether the difference can be I/Os in flight at the end of a ramp, where fio's count
-        begins (model/metrics/summary.py)."""
+        """Whether the difference may be I/Os that were in flight when a ramp ended, because fio's
+        count begins there (model/metrics/summary.py)."""
         if self.finals is None or self.verdict != DIFFERS:
             return False
         ios, byte_count = self.finals
@@ -405,7 +408,7 @@ class HostTotals:
         return bytes_explained and abs(self.ios - ios) <= self._under_way[0]
 
     def as_object(self) -> Object:
-        """Return an object for JSON lines."""
+        """The totals for JSON lines."""
         ios, byte_count = self.finals or (None, None)
         return {
             "ios": self.ios, "bytes": self.bytes, "fio_ios": ios, "fio_bytes": byte_count,
@@ -414,7 +417,7 @@ class HostTotals:
 
 
 def _runtime_s(summary: Mapping[str, Any]) -> float:
-    """Run time of all rows, which ran together; 0 if unknown."""
+    """The run time of all rows, which ran at the same time; 0 if unknown."""
     whole = get_object(summary, "all") or {}
     runtime_ms: Any = whole.get("runtime_ms")
     is_known = isinstance(whole.get("iops"), int | float) and isinstance(runtime_ms, int | float)
@@ -422,8 +425,8 @@ def _runtime_s(summary: Mapping[str, Any]) -> float:
 
 
 def _final_counts(row: Any) -> tuple[int, int, bool]:
-    """Completions by another counter than the frames', the block size (0: several), and whether
-    there is such a counter."""
+    """I/Os and bytes by a counter that the frames do not use, the block size (0: several), and
+    whether there is such a counter."""
     if not isinstance(row, dict):
         raise MalformedRow("a summary's row is not an object")
     parts = get_object(row, "directions")

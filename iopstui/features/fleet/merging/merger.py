@@ -1,9 +1,9 @@
 """Merge the seconds of many hosts into one row per second.
 
-A second is closed once every host that takes part has passed it, or ``LAG`` seconds after the
-newest. A host without a frame in it is missing, one with a part of it incomplete: neither is
-counted, and both are named. Rows of other mergers are taken like frames, so mergers can form a tree
-with the same result as one merger of all hosts."""
+A second is closed once every host that takes part has passed it, or when the newest second is
+``LAG`` seconds ahead. A host without a frame in the second is missing; a host with only a part of
+it is incomplete. Neither is counted, and both are named. Rows of other mergers are accepted like
+frames, so mergers can form a tree, with the same result as one merger of all hosts."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from iopstui.model.metrics.frame import RAMP
 from iopstui.model.metrics.summary import DIFFERS, EXACT, UNCHECKED
 
 HOST_EVENTS = frozenset({"frame", "session", "step_finished", "ended"})
-"""Events that a merger reads from a host's lines."""
+"""The events that a merger reads from a host's lines."""
 LAG = 5
-"""A second waits this many seconds for hosts that are behind."""
+"""How many seconds a second waits for hosts that are behind."""
 LONGEST_GAP = 3600
-"""Seconds; a longer pause without data has no rows."""
+"""A longer pause without data (in seconds) gets no rows."""
 MAX_NAMES = 100_000
 MAX_HOSTS = 50_000
-"""Limit of a single merger; each host takes some kB."""
-# fields of another merger's totals that are added up
+"""Limit for the hosts of a single merger, because each takes some kB."""
+# the fields of another merger's totals that can be added up
 _MERGED_FIELDS = (
     ("hosts", ("total", "finished"), ("failed", "interrupted", "unseen")),
     ("count", ("ios", "bytes", "exact", "fio_ios", "fio_bytes"), ("differs", "unchecked", "ramp")),
@@ -47,8 +47,8 @@ FINISHED, FAILED, INTERRUPTED = "finished", "failed", "interrupted"
 @dataclass(slots=True)
 class MergedInterval:
     """Totals of one second. ``number`` counts seconds of ``interval_s`` since 1970; ``expected``
-    hosts take part in it, ``counted`` are in ``sums``; ``flags`` has the number of hosts with each
-    flag, ``util`` is the mean of their devices (percent)."""
+    hosts take part in it, ``counted`` of them are in ``sums``; ``flags`` has the number of hosts
+    with each flag, ``util`` is the mean of their devices (percent)."""
 
     number: int
     interval_s: float
@@ -62,14 +62,14 @@ class MergedInterval:
 
     @property
     def wall_ms(self) -> float:
-        """Begin of the second, in ms since 1970."""
+        """The beginning of the second, in ms since 1970."""
         return self.number * self.interval_s * 1000
 
 
 @dataclass(slots=True)
 class _OpenSecond:
-    """A second that is not closed yet: the sums of its hosts, those of fio's ramps, and the totals
-    of other mergers (whose final sums come at their end)."""
+    """A second that is not closed yet: the sums of its hosts, the sums of hosts in fio's ramp, and
+    the totals of other mergers (which send final sums at their end)."""
 
     sums: HostSums = field(default_factory=HostSums)
     ramps: HostSums = field(default_factory=HostSums)
@@ -86,7 +86,8 @@ class _OpenSecond:
 
 @dataclass(slots=True)
 class _SubMerger:
-    """A merger below this one: the seconds of its first and last row, and the hosts lost there."""
+    """A merger whose rows this one merges: the seconds of its first and last row, and the hosts
+    that it lost."""
 
     first: int | None = None
     last: int | None = None
@@ -95,15 +96,15 @@ class _SubMerger:
     lost_hosts: tuple[str, ...] = ()
 
     def missing_hosts(self, name: str, number: int) -> tuple[str, ...]:
-        """Hosts missing in a second that its merger says nothing about; its own ``name`` if it is
-        gone."""
+        """The hosts that are missing in a second for which this merger sent no row; its own
+        ``name`` if it has ended early."""
         if not self.has_ended:
             return (name,)
         return self.lost_hosts if self.last is not None and number > self.last else ()
 
 
 def _ignore_host_interval(name: str, interval: HostInterval, is_counted: bool) -> None:
-    """Nobody asks for each host's own seconds."""
+    """Do nothing: the default, if each host's own seconds are not needed."""
 
 
 class Merger:
@@ -113,9 +114,9 @@ class Merger:
 
     ``keep_bins``: every host's whole histogram is kept (for ``--expect each...``). ``on_interval``
     is called with each host's own seconds, and whether they are counted, before their totals.
-    ``late_frames`` counts frames that came after their second was closed, ``lost_hosts`` names
-    hosts that no longer report, ``sums`` adds up all frames of all hosts, late and incomplete ones
-    too, but not fio's ramp; ``seconds_by_hosts`` counts the closed seconds by their number of
+    ``late_frames`` counts frames that came after their second was closed; ``lost_hosts`` are hosts
+    that no longer report. ``sums`` adds up all frames of all hosts, even late and incomplete ones,
+    but not those in fio's ramp. ``seconds_by_hosts`` counts the closed seconds by their number of
     hosts."""
 
     def __init__(self, interval_s: float = 1.0, keep_bins: bool = False) -> None:
@@ -135,7 +136,8 @@ class Merger:
         self._newest_number = 0
 
     def host(self, name: str) -> HostTimeline:
-        """A host by its name; created if it is new. UsageError for more than MAX_HOSTS."""
+        """The host with this name; created if it is new. Raises UsageError for more than
+        MAX_HOSTS."""
         if name not in self.hosts:
             if len(self.hosts) >= MAX_HOSTS:
                 raise UsageError(f"There are more than {MAX_HOSTS} hosts.",
@@ -145,8 +147,8 @@ class Merger:
         return self.hosts[name]
 
     def feed(self, name: str, row: Mapping[str, Any]) -> None:
-        """Take a line of ``name``. MalformedRow if iopstui can't have written it; nothing of it is
-        counted."""
+        """Process a line of ``name``. Raises MalformedRow if iopstui can't have written it; nothing
+        of it is then counted."""
         kind = row.get("event")
         if self._foreign_hosts or "schema" in row:
             self._check_schema(name, row)
@@ -169,8 +171,8 @@ class Merger:
         self, rows: Iterable[tuple[str, Mapping[str, Any]]], our_clock_s: float,
         on_malformed: Callable[[str, MalformedRow], None],
     ) -> None:  # fmt: skip
-        """``feed`` of lines that have just come, at ``our_clock_s`` by our clock; ``on_malformed``
-        gets the malformed ones."""
+        """``feed`` for lines that have just arrived, at ``our_clock_s`` by our clock.
+        ``on_malformed`` is called for malformed ones."""
         for name, row in rows:
             try:
                 self.host(name).our_clock_s = our_clock_s
@@ -179,7 +181,8 @@ class Merger:
                 on_malformed(name, error)
 
     def _check_schema(self, name: str, row: Mapping[str, Any]) -> None:
-        """Refuse a stream whose schema changes: its fields may mean something else."""
+        """Refuse a stream whose schema changes, because its fields may then have another
+        meaning."""
         if "schema" in row:
             self._foreign_hosts.discard(name)
             if row["schema"] != SCHEMA:
@@ -202,7 +205,7 @@ class Merger:
         self.end(name)
 
     def end(self, name: str) -> None:
-        """Note that the host has ended: it is expected in no later second."""
+        """Note that the host has ended, so that it is not expected in later seconds."""
         host = self.hosts.get(name)
         if host is not None:
             for interval in host.end():
@@ -215,7 +218,7 @@ class Merger:
     # -- seconds
 
     def _open_second(self, number: int) -> _OpenSecond | None:
-        """The second, if it is still open."""
+        """The second if it is still open, else ``None``."""
         if self._next_number is not None and number < self._next_number:
             return None
         if number > self._newest_number:
@@ -248,7 +251,7 @@ class Merger:
         elif name not in open_second.hosts:
             open_second.incomplete.add(name)
         if not is_counted and RAMP not in flags:
-            # counts come with their second: adding histograms takes long, so each is added once
+            # an uncounted second is not added with the totals, so add it here
             self.sums.add(interval.sums)
 
     def _add_total(self, name: str, row: Mapping[str, Any]) -> None:
@@ -295,7 +298,7 @@ class Merger:
             self.late_frames[host] = self.late_frames.get(host, 0) + count
         if name in self.sub_mergers:
             self.sub_mergers[name].has_ended = True
-            # a host that never sent a frame is not missing here either
+            # so here, too, a host that never sent a frame is not missing
             unseen = {*_names(get_object(row, "hosts").get("unseen"))}
             self.sub_mergers[name].lost_hosts = tuple(
                 host for host in lost_hosts if host not in unseen
@@ -303,14 +306,14 @@ class Merger:
 
     @property
     def ran_apart(self) -> bool:
-        """Whether its own hosts were never all there in one second: then their rates do not add up
-        to a rate of all."""
+        """Whether the merger's own hosts were never all measured in the same second. Their rates
+        then do not add up to a rate of all."""
         spans = [(host.first, host.last) for host in self.hosts.values()
                  if host.first is not None and host.last is not None]  # fmt: skip
         return bool(spans) and max(first for first, _ in spans) > min(last for _, last in spans)
 
     def run_sums(self) -> HostSums:
-        """``sums`` with the rates of whole runs, each host's over its own time."""
+        """``sums`` with the rates of whole runs, each over its host's own time."""
         rated = [host.run_sums() for host in self.hosts.values()]
         rated += [total_sums(row) for row in self.merged_rows.values()]
         for name, part in self.sums.fio.items():
@@ -327,9 +330,9 @@ class Merger:
     def close_seconds(
         self, last_number: int | None = None, early: bool = True
     ) -> Iterator[MergedInterval]:
-        """The seconds that are over: all hosts have passed them (with ``early``; not for
-        recordings, where a run may follow after a pause), or they are ``LAG`` behind the newest, or
-        not after ``last_number``."""
+        """The seconds that are over: those that all hosts have passed (only with ``early``; not for
+        recordings, in which a run may follow after a pause), that are ``LAG`` behind the newest, or
+        that are not after ``last_number``."""
         while self._open_seconds:
             number = self._next_to_close()
             waited = self._newest_number - number >= LAG or (
@@ -340,8 +343,8 @@ class Merger:
             yield self._close(number)
 
     def finish(self) -> Iterator[MergedInterval]:
-        """No more rows come: yield the remaining seconds. A host that did not end in order is
-        lost."""
+        """Close the remaining seconds, because no more rows come. A host that did not end normally
+        is lost."""
         for host in self.hosts.values():
             for interval in host.flush():
                 self._add_interval(host, interval)
@@ -350,11 +353,11 @@ class Merger:
             yield self._close(self._next_to_close())
 
     def _next_to_close(self) -> int:
-        """The second to be closed next."""
+        """The second to close next."""
         first, following = min(self._open_seconds), self._next_number
         if following is not None and first - following <= LONGEST_GAP:
             return following
-        # a host may still hold an earlier one
+        # a host may have begun an earlier second that is still incomplete
         open_seconds = [
             host.open_second for host in self.hosts.values() if host.open_second is not None
         ]
@@ -382,7 +385,7 @@ class Merger:
 
     def _close(self, number: int) -> MergedInterval:
         for host in self.hosts.values():
-            # a host that is silent for so long will send nothing more
+            # a host that has been silent for so long will send nothing more
             for interval in host.flush() if host.last == number else ():
                 self._add_interval(host, interval)
         second = self._open_seconds.pop(number, None) or _OpenSecond()
@@ -425,7 +428,7 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(str(name) for name in value)
 
 
-# The result of a merge: finished and lost hosts, and whether fio's totals match the sums.
+# The result of a merge: which hosts finished or were lost, and whether the sums match fio's totals.
 
 
 _OF_HOSTS = ("finished", "failed", "interrupted", "unseen")
@@ -435,11 +438,12 @@ _COUNT = ("ios", "bytes", "fio_ios", "fio_bytes", "exact", "differs", "unchecked
 @dataclass(slots=True)
 class MergeCertificate:
     """Counts of hosts and their names. ``ios`` and ``bytes`` are the sums of all frames,
-    ``fio_ios`` and ``fio_bytes`` those of fio's final reports (``None``: there are none, or I/Os of
-    several sizes). ``unseen`` are the ``lost`` hosts that sent no frame at all. ``exact`` hosts
-    agree with fio, ``differs`` don't, ``unchecked`` have no final report. ``ramp`` hosts differ by
-    no more than was in flight when their ramp ended. ``shared_seconds`` of the ``seconds`` have
-    figures of all hosts; a merger above counts its own."""
+    ``fio_ios`` and ``fio_bytes`` are those of fio's final reports (``None``: there is no report, or
+    I/Os have several sizes). ``unseen`` are the ``lost`` hosts that sent no frame at all. The
+    counts of ``exact`` hosts agree with fio's, those of ``differs`` hosts don't, and ``unchecked``
+    hosts have no final report. ``ramp`` hosts differ by no more than the I/Os in flight when their
+    ramp ended. ``shared_seconds`` of the ``seconds`` have figures of all hosts; in a tree, each
+    merger counts its own."""
 
     hosts: int = 0
     finished: int = 0
@@ -459,7 +463,7 @@ class MergeCertificate:
     shared_seconds: int = 0
 
     def as_object(self) -> Object:
-        """Its parts in a merger's row."""
+        """The certificate as the parts of a merger's row."""
         values = {name: [*value] if isinstance(value, tuple) else value
                   for name, value in asdict(self).items()}  # fmt: skip
         return {
@@ -482,8 +486,8 @@ class MergeCertificate:
 
 
 def certify_merge(merger: Merger) -> MergeCertificate:
-    """Certificate of all hosts of a merger and of the mergers below it. If a merger was cut off,
-    only its own name is known."""
+    """The certificate of all hosts of a merger and of the mergers below it. Of a merger that was
+    cut off, only its own name is known."""
     certificate = MergeCertificate()
     for name, host in merger.hosts.items():
         totals = host.io_totals

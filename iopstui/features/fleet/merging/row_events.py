@@ -1,6 +1,6 @@
-"""Turn a host's JSON lines back into events for the screen. Fields missing in a line (an agent
-sends few) are missing in the frame. Lines come from other machines: ``None`` for one that can't be
-understood."""
+"""Convert a host's JSON lines back to events for the screen. An agent sends few fields; the others
+are missing in the frame, too. Lines come from other machines, so ``None`` is returned for a line
+that can't be understood."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _EVENT_TYPES: Mapping[str, type] = {
 
 
 def target_of(session: Object | None) -> Target:
-    """A host's target, from its first line."""
+    """A host's target, from its session line."""
     row = session or {}
     path = printable(str(row.get("target") or ""))
     devices = tuple(printable(str(value)) for value in row.get("devices") or ())
@@ -95,7 +95,7 @@ def event_of(row: Mapping[str, Any], devices: tuple[str, ...]) -> Event | None:
 
 
 def _check_numbers(value: Any, name: str = "") -> None:
-    """TypeError for text where figures stand."""
+    """Raise TypeError for text in place of a figure."""
     if isinstance(value, Mapping):
         for key, part in value.items():
             _check_numbers(part, key)
@@ -117,7 +117,7 @@ def _event(event_type: type, row: Mapping[str, Any]) -> Event:
     if "options" in values:
         values["options"] = {name: str(value) for name, value in values["options"].items()}
     event: Event = event_type(**values)
-    # the time is compared later, so it must be a number
+    # raises if the time is not a number, because it is compared later
     float(event.t)
     return event
 
@@ -152,7 +152,8 @@ def _stall(row: Mapping[str, Any]) -> Stall:
 
 
 def frame_of(row: Mapping[str, Any], devices: tuple[str, ...]) -> Frame:
-    """The frame in a line. Raises what ``event_of`` catches for an impossible one."""
+    """The frame in a line. For an impossible frame, it raises one of the errors that ``event_of``
+    catches."""
     flag_names = frozenset(str(flag) for flag in row.get("flags") or ())
     seconds = row.get("seconds")
     kernel = row.get("kernel") or {}
@@ -184,8 +185,8 @@ def frame_of(row: Mapping[str, Any], devices: tuple[str, ...]) -> Frame:
 
 
 def _probe(row: Mapping[str, Any], devices: tuple[str, ...]) -> ProbeInterval | None:
-    """A probe interval that has only latencies; ``None`` if the lines don't say which of several
-    devices they are of."""
+    """A probe interval that has only latencies; ``None`` if the lines don't say to which of several
+    devices they belong."""
     disks = row.get("disks") or {}
     if not disks and len(devices) == 1 and all(row.get(kind) for kind in KINDS):
         disks = {devices[0]: row}
@@ -205,7 +206,7 @@ def _bins(row: Mapping[str, Any]) -> Bins:
 
 
 def _frame_of_sums(row: Mapping[str, Any], devices: tuple[str, ...]) -> Frame:
-    """A frame that was sent as sums only; figures without a sum are unknown."""
+    """A frame that was sent only as sums; figures that can't be summed are unknown."""
     sums = EncodedFrame(row["sums"]).sums("")
     seconds = float(row["seconds"])
     bare = frame_of({**row, "sums": None}, devices)
@@ -225,7 +226,7 @@ def _direction_interval(part: DirectionSum) -> DirectionInterval:
 
 def _fio(row: Mapping[str, Any], flag_names: Collection[str]) -> FioInterval:
     parts = {name: _direction(row[name]) for name in DIRECTIONS if row.get(name)}
-    # lines have no histogram of the total
+    # lines have no histogram of the total, so add up those of the directions
     added = (part.bins for name, part in parts.items() if name != "mixed" or len(parts) == 1)
     total = dataclasses.replace(_direction(row[TOTAL]), bins=merge(added))
     interval = fio_interval(row, flag_names, parts, total)
@@ -235,7 +236,7 @@ def _fio(row: Mapping[str, Any], flag_names: Collection[str]) -> FioInterval:
 def _sync(row: Mapping[str, Any] | None) -> DirectionInterval | None:
     if not row:
         return None
-    # in a line, these figures have no enclosing latency
+    # the line of syncs has its latencies at the top, not in "clat"
     return _direction({**row, "bytes": 0, "bw": 0.0, "clat": row})
 
 

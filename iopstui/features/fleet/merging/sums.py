@@ -1,13 +1,13 @@
 """Sums over several hosts that can themselves be added, and histograms as text.
 
-A histogram's bytes are the lowest byte of each of fio's buckets side by side (a plane), then the
-next higher ones as far as any is not 0: the counts of a second are small. The text has the first
-bucket and the number of planes, then the planes, compressed.
+A histogram's bytes are the lowest byte of the count of each of fio's buckets side by side (a
+plane), then the next higher bytes as long as any is not 0, because the counts of a second are
+small. The text contains the first bucket, the number of planes, and the compressed planes.
 
-Everything kept is a whole number: counts, nanoseconds, thousandths of a rate, bins of a histogram.
-So addition is exact in any order and in any tree of mergers. Figures (rates, means, percentiles)
-are computed from the sums when they are shown. Rows come from other machines: ``MalformedRow`` is
-raised for one that can't be a frame, before any part of it is added."""
+All stored values are whole numbers: counts, nanoseconds, thousandths of a rate, bins of a
+histogram. So addition is exact in any order and in any tree of mergers. Figures (rates, means,
+percentiles) are computed from the sums when they are shown. Rows come from other machines, so
+``MalformedRow`` is raised for a row that can't be a frame, before any part of it is added."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ from iopstui.model.samples import DIRECTIONS, MIXED
 
 COUNT_BYTES = 8
 FEW = 256
-"""Up to this number of rows numpy is not loaded (0.1 s): Python adds 100 hosts as fast."""
+"""Up to this number of rows, numpy is not loaded (which takes 0.1 s): Python adds 100 hosts as
+fast."""
 _HEADER = struct.Struct("<HB")
 _GROUP = 1 << BUCKET_BITS
-# fio has fewer buckets; no latency in ns has more bits
+# more than the groups of buckets that fio has, or than a latency in ns can reach
 _GROUPS = 57
 
 
@@ -52,8 +53,8 @@ _INDEX = {key: index for index, key in enumerate(KEYS)}
 
 
 def planes_of(bins: Mapping[int, int]) -> list[bytes]:
-    """The planes of a histogram, each from the lowest bucket on. KeyError or struct.error for
-    impossible buckets or counts."""
+    """The planes of a histogram, each beginning with the lowest bucket. Raises KeyError or
+    struct.error for impossible buckets or counts."""
     counts = [0] * (1 + max(map(_INDEX.__getitem__, bins), default=-1))
     for key, count in bins.items():
         counts[_INDEX[key]] = count
@@ -87,7 +88,7 @@ def to_wire(bins: Mapping[int, int]) -> str:
 
 
 def from_wire(text: str) -> dict[int, int]:
-    """ValueError for what ``to_wire`` never gives."""
+    """Parse a histogram. Raises ValueError for a text that ``to_wire`` cannot have made."""
     bins: dict[int, int] = {}
     if not text:
         return bins
@@ -106,8 +107,8 @@ def from_wire(text: str) -> dict[int, int]:
 
 
 def column_sums(rows: Sequence[bytes], form: str) -> list[int]:
-    """Column sums of rows of numbers (struct's ``form`` "B" or "Q"); many rows are added by numpy
-    if it is installed. Sums of "B" must fit into 4 bytes, those of "Q" into 8."""
+    """The sums of the columns of rows of numbers (struct's ``form`` "B" or "Q"). Many rows are
+    added by numpy if it is installed. Sums of "B" must fit into 4 bytes, sums of "Q" into 8."""
     numpy = _numpy() if len(rows) > FEW else sys.modules.get("numpy")
     if numpy is None:
         numbers = struct.Struct(f"<{len(rows[0]) // struct.calcsize(form)}{form}")
@@ -129,31 +130,32 @@ Object = dict[str, Any]
 LATENCIES = ("slat", "clat", "lat")
 WITH_BINS = ("clat", "lat")
 MILLI, MICRO = 1000, 10**6
-# a larger rate or time can't be a measurement; sums of a million of these still fit in 2^63
+# a larger rate or time can't be a measurement, and a million such values fit into 2^63
 MAX_COUNT = 1 << 60
 MAX_IN_BIN = 1 << 50
 RATES = (DiskRates.r_s, DiskRates.w_s, DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.aqu_sz,
          DiskRates.n_in_flight)  # fmt: skip
 DISK_RATES = tuple(row.name for row in RATES)
 AWAITS = {row.whole: row.name for row in (DiskRates.r_await, DiskRates.w_await)}
-"""By the requests that they are of."""
+"""The mean times, by the field that counts their requests."""
 KERNEL_NUMBERS = ("hosts", *DISK_RATES, *AWAITS, *AWAITS.values())
 LOSS_COUNTS = ("missed", "skipped", "lost", "full")
-"""What a probe may have missed, by name (model/metrics/probe.py); ``missed`` in requests, not
-percent."""
+"""What a probe may have missed, by name (model/metrics/probe.py). Here ``missed`` is a number of
+requests, not a percentage."""
 _KEYS = {str(key): key for key in KEYS}
 
 
 class MalformedRow(ValueError):
-    """A row that iopstui would not write."""
+    """A row that iopstui would not have written."""
 
 
 def scaled_integer(value: Any, scale: int = 1) -> int:
-    """A number of a row times ``scale``, rounded; 0 for null. MalformedRow for anything else."""
+    """A number in a row times ``scale``, rounded; 0 for null. Raises MalformedRow for anything
+    else."""
     if value is None:
         return 0
     if type(value) is int and scale == 1:
-        # nearly always
+        # the usual case
         if 0 <= value <= MAX_COUNT:
             return value
         raise MalformedRow("a figure is impossible")
@@ -169,7 +171,7 @@ def scaled_integer(value: Any, scale: int = 1) -> int:
 
 
 def get_object(row: Any, name: str) -> Mapping[str, Any]:
-    """An object in a row; empty for null. MalformedRow for anything else."""
+    """An object in a row; empty for null. Raises MalformedRow for anything else."""
     value = row.get(name)
     if type(value) is dict:
         return value
@@ -179,7 +181,7 @@ def get_object(row: Any, name: str) -> Mapping[str, Any]:
 
 
 def _bins(row: Mapping[str, Any]) -> dict[int, int]:
-    """The histogram of a row, as an agent sends it, or the bins of JSON lines."""
+    """The histogram in a row: packed, as an agent sends it, or as bins, as in JSON lines."""
     wire, bins = row.get("packed"), row.get("bins")
     try:
         if isinstance(wire, str):
@@ -199,7 +201,7 @@ def _bins(row: Mapping[str, Any]) -> dict[int, int]:
 
 @dataclass(slots=True)
 class LatencySum:
-    """``n`` latencies of one kind, their sum and their maximum (ns), and their histogram."""
+    """``n`` latencies of one kind, with their sum, their maximum (ns) and their histogram."""
 
     n: int = 0
     sum_ns: int = 0
@@ -207,7 +209,8 @@ class LatencySum:
     bins: dict[int, int] = field(default_factory=dict)
 
     def add(self, other: LatencySum, with_bins: bool = True) -> None:
-        """Add other latencies of the same kind. Without the bins the maximum is left out, too."""
+        """Add other latencies of the same kind. Without the bins, the maximum is not updated
+        either."""
         self.n += other.n
         self.sum_ns += other.sum_ns
         if with_bins:
@@ -216,7 +219,7 @@ class LatencySum:
 
     @property
     def mean(self) -> float | None:
-        """``None`` if there are none."""
+        """The mean in ns; ``None`` without latencies."""
         return self.sum_ns / self.n if self.n else None
 
     @property
@@ -226,12 +229,12 @@ class LatencySum:
 
     @property
     def percentiles(self) -> dict[str, int]:
-        """ "p50" ... in ns, of the summed bins; empty without bins."""
+        """The percentiles "p50" ... of the summed bins, in ns; empty without bins."""
         ranks = histogram.percentiles(self.bins)
         return {percentile_name(p): value for p, value in ranks.items()}
 
     def as_object(self, with_bins: bool = True) -> Object:
-        """What the histogram says, for JSON lines."""
+        """The percentiles, the maximum and the bins, for JSON lines."""
         row: Object = {**dict.fromkeys(BY_PERCENTILE), **self.percentiles, "max": self.highest}
         if with_bins:
             row["bins"] = {str(key): count for key, count in sorted(self.bins.items())}
@@ -240,8 +243,8 @@ class LatencySum:
 
 @dataclass(slots=True)
 class DirectionSum:
-    """Sums of one direction, or of all: completions, bytes, their rates in thousandths, latencies
-    by kind ("slat", "clat", "lat"; "device": the probe's)."""
+    """Sums of one direction, or of all of them: completions, bytes, their rates in thousandths, and
+    latencies by kind ("slat", "clat", "lat"; "device": from the probe)."""
 
     ios: int = 0
     bytes: int = 0
@@ -260,11 +263,11 @@ class DirectionSum:
         return self.bw_m / MILLI
 
     def latency(self, kind: str) -> LatencySum:
-        """The latencies of this kind, perhaps none."""
+        """The latencies of this kind, which may be empty."""
         return self.latencies.get(kind) or LatencySum()
 
     def add(self, other: DirectionSum, with_bins: bool = True) -> None:
-        """Add another host or another second; rates are meaningful only across hosts."""
+        """Add another host or another second. Rates are only meaningful across hosts."""
         self.ios += other.ios
         self.bytes += other.bytes
         self.iops_m += other.iops_m
@@ -287,7 +290,8 @@ class DirectionSum:
 
     @property
     def main_kind(self) -> str:
-        """The kind of latency with the most I/Os in its histogram; "clat" if none has one."""
+        """The kind of latency whose histogram has the most I/Os; "clat" if there is no
+        histogram."""
         kinds = [kind for kind in WITH_BINS if kind in self.latencies]
         return max(kinds, key=lambda kind: self.latencies[kind].n if self.latencies[kind].bins
                    else -1, default="clat")  # fmt: skip
@@ -299,7 +303,7 @@ class DirectionSum:
 
 
 def _direction(row: Mapping[str, Any], seconds: float | None) -> DirectionSum:
-    """A direction of a frame, or (``seconds`` is ``None``) of a merger's total, from JSON lines.
+    """A direction in JSON lines, of a frame or (``seconds`` is ``None``) of a merger's total.
     Raises MalformedRow."""
     part = DirectionSum(scaled_integer(row.get("ios")), scaled_integer(row.get("bytes")))
     if seconds is None:
@@ -321,8 +325,8 @@ def _direction(row: Mapping[str, Any], seconds: float | None) -> DirectionSum:
 
 @dataclass(slots=True)
 class KernelSum:
-    """The devices under the jobs of ``hosts`` hosts, by ``KERNEL_NUMBERS``: rates in thousandths,
-    requests, and their total time (thousandths of ms)."""
+    """Sums over the devices beneath the jobs of several hosts, by ``KERNEL_NUMBERS``: rates in
+    thousandths, requests, and their total time (thousandths of ms)."""
 
     numbers: dict[str, int] = field(default_factory=dict)
 
@@ -331,22 +335,22 @@ class KernelSum:
 
     @property
     def hosts(self) -> int:
-        """Number of hosts on which the device was measured."""
+        """The number of hosts on which the device was measured."""
         return self.numbers.get("hosts", 0)
 
     @property
     def requests(self) -> int:
-        """Reads and writes."""
+        """The number of reads and writes."""
         return sum(self.numbers.get(name, 0) for name in AWAITS)
 
     @property
     def waits(self) -> int:
-        """How long they took together."""
+        """The time that these requests took in total."""
         return sum(self.numbers.get(name, 0) for name in AWAITS.values())
 
     def value(self, figure: Figure) -> float | None:
-        """A rate of all hosts, or the mean time of a request; ``None`` if no device was measured or
-        there was no request."""
+        """A rate summed over all hosts, or the mean time of a request; ``None`` if no device was
+        measured or there was no request."""
         value = self.numbers.get(figure.name, 0) / MILLI
         if figure.whole not in AWAITS:
             return value if self.hosts else None
@@ -355,12 +359,12 @@ class KernelSum:
 
     @property
     def mib_s(self) -> float | None:
-        """MiB per second of all hosts, read and written."""
+        """MiB per second that all hosts read and wrote."""
         rates = map(self.value, (DiskRates.r_bytes_s, DiskRates.w_bytes_s))
         return sum(rate or 0.0 for rate in rates) if self.hosts else None
 
     def as_object(self) -> Object | None:
-        """The object for JSON lines; ``None`` if no device was measured."""
+        """The sums for JSON lines; ``None`` if no device was measured."""
         if not self.hosts:
             return None
         row: Object = {"hosts": self.hosts, **{each.name: self.value(each) for each in RATES}}
@@ -372,7 +376,7 @@ class KernelSum:
 
 
 def _kernel(disk: Mapping[str, Any], is_total: bool) -> KernelSum:
-    """The devices of a frame, or of a merger's total, together. Raises MalformedRow."""
+    """The sums over all devices of a frame, or of a merger's total. Raises MalformedRow."""
     if not disk:
         return KernelSum()
     numbers = {"hosts": scaled_integer(disk.get("hosts")) if is_total else 1}
@@ -386,8 +390,8 @@ def _kernel(disk: Mapping[str, Any], is_total: bool) -> KernelSum:
 
 @dataclass(slots=True)
 class DeviceSum:
-    """The devices under the jobs of the ``hosts`` whose probes counted, for ``us`` microseconds in
-    total. ``parts`` has the directions that had a request, with latencies from issue to
+    """The devices beneath the jobs of the ``hosts`` whose probes counted, for ``us`` microseconds
+    in total. ``parts`` has the directions that had a request, with the latencies from issue to
     completion."""
 
     hosts: int = 0
@@ -396,7 +400,7 @@ class DeviceSum:
     counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: DeviceSum, with_bins: bool = True) -> None:
-        """Add other hosts or other seconds; rates are meaningful only across hosts."""
+        """Add other hosts or other seconds. Rates are only meaningful across hosts."""
         if not other.hosts:
             return
         self.hosts += other.hosts
@@ -406,13 +410,13 @@ class DeviceSum:
         add_counts(self.counts, other.counts)
 
     def set_single_host_rates(self) -> None:
-        """Set the rates of a single host's sums, over all of its time."""
+        """Set the rates of a single host's sums, over its whole time."""
         self.hosts = min(self.hosts, 1)
         for part in self.parts.values():
             part.iops_m = round(part.ios * MILLI * MICRO / self.us) if self.us else 0
 
     def part(self, kind: str) -> DirectionSum | None:
-        """A direction, or all of them as "total"; ``None`` if no probe counted."""
+        """The sums of a direction, or of all as "total"; ``None`` if no probe counted."""
         if not self.hosts:
             return None
         total = DirectionSum()
@@ -422,22 +426,22 @@ class DeviceSum:
         return total
 
     def directions(self) -> Iterator[tuple[str, DirectionSum]]:
-        """Directions with a request, always in the same order."""
+        """The directions that had a request, always in the same order."""
         return ((kind, self.parts[kind]) for kind in KINDS if kind in self.parts)
 
     @property
     def missed(self) -> float | None:
-        """Percent of completions whose beginning was not seen; ``None`` without completions."""
+        """The percentage of completions whose start was not seen; ``None`` without completions."""
         missed = self.counts.get("missed", 0)
         completed = sum(part.ios for part in self.parts.values()) + missed
         return 100 * missed / completed if completed else None
 
     def describe(self, host_count: int) -> str:
-        """Number of hosts whose probe counted, in words; "" if none did."""
+        """The number of hosts whose probe counted, in words; "" if there is none."""
         return f"device: {self.hosts} of {counted(host_count, 'host')}" if self.hosts else ""
 
     def as_object(self) -> Object | None:
-        """The object for JSON lines; ``None`` if no probe counted."""
+        """The sums for JSON lines; ``None`` if no probe counted."""
         if not self.hosts:
             return None
         row: Object = {"hosts": self.hosts, "seconds": self.us / MICRO}
@@ -451,7 +455,8 @@ class DeviceSum:
 
 
 def device_of_frame(row: Mapping[str, Any]) -> DeviceSum:
-    """Probe figures of a frame; empty if the devices were not followed. Raises MalformedRow."""
+    """The probe's figures in a frame; empty if it did not follow the devices. Raises
+    MalformedRow."""
     probe = get_object(row, DEVICE)
     us = scaled_integer(probe.get("seconds"), MICRO)
     if not us or any(not get_object(probe, kind) for kind in KINDS):
@@ -462,14 +467,14 @@ def device_of_frame(row: Mapping[str, Any]) -> DeviceSum:
     share = scaled_integer(probe.get("missed"), MILLI)
     if share > 100 * MILLI:
         raise MalformedRow("it missed more requests than there were")
-    # if all completions lack a beginning, their number is unknown
+    # if the start of no completion was seen, the number of missed ones is unknown
     matched = 100 * MILLI - share
     device.counts["missed"] = round(completed * share / matched) if matched else 1
     return device
 
 
 def _device_of_total(row: Mapping[str, Any]) -> DeviceSum:
-    """Probe figures of a merger's total. Malformed."""
+    """The probe's figures in a merger's total. Raises MalformedRow."""
     probe = get_object(row, DEVICE)
     hosts = scaled_integer(probe.get("hosts"))
     if not hosts:
@@ -505,7 +510,7 @@ def add_counts(counts: dict[str, int], more: Mapping[str, int]) -> None:
 @dataclass(slots=True)
 class HostSums:
     """All sums: fio's directions and total, the devices by /proc/diskstats and by the probes, and
-    the slowest host (p99 in ns, its name)."""
+    the slowest host (its p99 in ns, its name)."""
 
     fio: dict[str, DirectionSum] = field(default_factory=dict)
     kernel: KernelSum = field(default_factory=KernelSum)
@@ -521,13 +526,13 @@ class HostSums:
             self.note_slowest(*other.slowest)
 
     def note_slowest(self, p99_ns: int, host: str) -> None:
-        """A host's p99."""
+        """Keep this host's p99 if it is the highest so far."""
         if self.slowest is None or (p99_ns, host) > self.slowest:
             self.slowest = p99_ns, host
 
     @property
     def total(self) -> DirectionSum | None:
-        """All directions as one, bins included; ``None`` without fio."""
+        """The sum over all directions, with bins; ``None`` without fio."""
         total = self.fio.get(TOTAL)
         if total is None:
             return None
@@ -537,13 +542,13 @@ class HostSums:
             latencies.bins = {}
         for part in counted_directions(self.fio):
             for kind, latencies in part.latencies.items():
-                # the total has its own counts
+                # only the bins and the maximum, because the total has its own counts
                 binned = LatencySum(0, 0, latencies.highest or 0, latencies.bins)
                 combined.latencies.setdefault(kind, LatencySum()).add(binned)
         return combined
 
     def part(self, name: str) -> DirectionSum | None:
-        """A direction of fio, or all of them as "total"."""
+        """The sums of a direction of fio, or of all as "total"."""
         return self.total if name == TOTAL else self.fio.get(name)
 
     def fio_object(self) -> Object | None:
@@ -563,7 +568,7 @@ def counted_directions(fio: Mapping[str, DirectionSum]) -> Iterable[DirectionSum
 
 
 def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> HostSums:
-    """Figures that a frame of ``host`` adds to the total. Raises MalformedRow."""
+    """The sums of one frame of ``host``. Raises MalformedRow."""
     fio = get_object(row, "fio")
     kernel = _kernel(get_object(get_object(row, "kernel"), TOTAL), is_total=False)
     sums = HostSums(_fio(fio, seconds), kernel, device=device_of_frame(row))
@@ -576,7 +581,7 @@ def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> HostSums:
 
 
 def total_sums(row: Mapping[str, Any]) -> HostSums:
-    """Figures that a merger's total adds. Malformed."""
+    """The sums in a merger's total. Raises MalformedRow."""
     kernel = _kernel(get_object(row, "kernel"), is_total=True)
     sums = HostSums(_fio(get_object(row, "fio"), None), kernel, device=_device_of_total(row))
     slowest = get_object(row, "slowest")

@@ -1,1 +1,1 @@
-"""Totals of many hosts: table, JSON lines, CSV."""
+"""Totals of many hosts as a table, JSON lines or CSV."""

@@ -1,7 +1,7 @@
 """Labelled rows from files and streams, in time order: the input of a merger.
 
-A file is one of our recordings, or JSON lines of `run --format jsonl`, of `merge` itself, or the
-output of a program that launched many of them (LabelledLines)."""
+A file is a recording, JSON lines of `run --format jsonl` or of `merge` itself, or the output of a
+program that launched many of these commands (LabelledLines)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Reporter = Callable[[str], None]
 
 def line_rows(stream: BinaryIO, label: str, report: Reporter) -> Iterator[Labelled]:
     """The objects of JSON lines, each with its host's name (``label`` if it has none). Other lines
-    are left out, and reported once for each label of the launcher."""
+    are skipped, and reported once for each label of the launcher."""
     lines, hosts = LabelledLines(), _TaskNames(report)
     reported: set[str] = set()
     while line := stream.readline(LONGEST_LINE):
@@ -55,8 +55,8 @@ def _report_unreadable(
 
 
 class _TaskNames:
-    """Names the hosts of a launcher's tasks: tasks on hosts of one name are told apart by their
-    labels."""
+    """Names the hosts of a launcher's tasks. Tasks on hosts with the same name are distinguished by
+    their labels."""
 
     def __init__(self, report: Reporter) -> None:
         self._report = report
@@ -64,7 +64,8 @@ class _TaskNames:
         self._warned = False
 
     def name(self, host: str, task: str) -> str:
-        """The name for a task's rows: its host's, or "host#label" for all tasks but the first."""
+        """The name for a task's rows: the host's name for the first task on it, "host#label" for
+        others."""
         if self._owners.setdefault(host, task) == task:
             return host
         name = f"{host}#{task}"
@@ -90,7 +91,7 @@ def _skip(stream: BinaryIO) -> None:
 
 
 def recording_rows(path: Path, label: str) -> Iterator[Labelled]:
-    """The events of a recording as JSON lines would have them."""
+    """The events of a recording, as in JSON lines."""
     with Recording(path) as recording:
         header = recording.header
         name = label or printable(header.host)
@@ -100,7 +101,8 @@ def recording_rows(path: Path, label: str) -> Iterator[Labelled]:
 
 
 def file_rows(path: Path, label: str, report: Reporter) -> Iterator[Labelled]:
-    """Rows of a recording or a file of JSON lines. UsageError if it can't be read."""
+    """The rows of a recording or of a file with JSON lines. Raises UsageError if it can't be
+    read."""
     try:
         with path.open("rb") as file:
             if file.read(len(form.NAME)) != form.NAME:
@@ -120,8 +122,9 @@ def merged_streams(
     report: Reporter,
     deduplicator: Deduplicator | None = None,
 ) -> Iterator[Labelled]:
-    """The rows of all sources in order of wall clock. A host that is in two sources counts as two
-    hosts, unless one is a copy of the other, which ``deduplicator`` detects and counts."""
+    """The rows of all sources in the order of their wall-clock times. A host that is in two sources
+    counts as two hosts, unless one is a copy of the other; ``deduplicator`` detects and counts
+    copies."""
 
     def own(index: int, rows: Iterable[Labelled]) -> Iterator[tuple[float, int, Labelled]]:
         at = 0.0
@@ -141,7 +144,7 @@ def merged_streams(
 
 
 class _HostNames:
-    """Gives a host that is in several sources a different name in each, once that is known."""
+    """If a host is in several sources, gives it a different name in each, once that is known."""
 
     def __init__(self, deduplicator: Deduplicator, report: Reporter) -> None:
         self._deduplicator = deduplicator
@@ -151,8 +154,8 @@ class _HostNames:
         self._pending: dict[tuple[int, str], list[Object]] = {}
 
     def rows(self, index: int, name: str, row: Object) -> Iterator[Labelled]:
-        """A row, and the rows held back until it showed whose they are. Repetitions are left
-        out."""
+        """A row, preceded by the rows that were held back until it showed to which host they
+        belong. Repetitions are left out."""
         key = index, name
         if self._deduplicator.is_repeat(index, name, row):
             self._pending.pop(key, None)
@@ -167,7 +170,7 @@ class _HostNames:
             yield host_name, waiting_row
 
     def leftover_lines(self) -> Iterator[Labelled]:
-        """Lines still held back at the end, of hosts that sent too little."""
+        """The lines still held back at the end, from hosts that sent too little."""
         for (index, name), rows in self._pending.items():
             host_name = self._named(index, name)
             for row in rows:
@@ -191,25 +194,26 @@ def _says_whose(row: Object) -> bool:
     return row.get("event") in ("frame", "total", "merged")
 
 
-# Reassemble lines that a launcher labelled, split and mixed, and tell its tasks apart.
+# Put together lines that a launcher has labelled, split and mixed, and distinguish its tasks.
 #
 # `srun -l`, `pdsh`, `clush` and `kubectl logs --prefix` put a label before each line. srun also
-# cuts lines after 1,024 bytes and labels each piece; mpirun --tag-output passes on blocks of 4,096
-# bytes, so its tags appear in mid-line, and pieces of several tasks are mixed.
+# cuts lines after 1,024 bytes and labels each piece. mpirun --tag-output passes blocks of 4,096
+# bytes on, so its tags are in the middle of lines, and pieces of several tasks are mixed.
 
 
 LONGEST_LABEL = 256
-"""Longer text (bytes) before a line's first brace is no label."""
+"""A text before a line's first brace that is longer than this (bytes) is not a label."""
 MAX_LABELS = 50_000
 LONGEST_ROW = 16 << 20
 _BEGIN = b'{"event":'
 _TAG = re.compile(rb"\[(?:\d+,\d+\]<std(?:out|err)>:|[^\[\]\s]+@\d+,\d+\]<std(?:out|err)>: )")
-"""Of mpirun: [job,rank]<stdout>: in any column; from version 5 on [name@job,rank] and a space."""
+"""The tags of mpirun: [job,rank]<stdout>: in any column; from version 5 on [name@job,rank]<stdout>:
+and a space."""
 _RANK = re.compile(r"(\d+)\]<std")
 
 
 class LabelledLines:
-    """The JSON objects in lines of many labelled tasks. ``unreadable`` counts what was left out, by
+    """The JSON objects in lines of many labelled tasks. ``unreadable`` counts the skipped lines, by
     label."""
 
     def __init__(self) -> None:
@@ -225,7 +229,7 @@ class LabelledLines:
                 yield label_name(label), row
 
     def end(self) -> None:
-        """The input is over: incomplete objects count as unreadable."""
+        """End the input: incomplete objects count as unreadable."""
         for label, pending in self._pending.items():
             if pending:
                 self._leave_out(label)
@@ -257,7 +261,7 @@ class LabelledLines:
         return label
 
     def _join(self, label: bytes, part: bytes) -> Object | None:
-        """The object that this piece completes; ``None``: none, or not yet."""
+        """The object that this piece completes; ``None`` if it completes none."""
         pending = self._pending.get(label, b"")
         if pending and part.startswith(_BEGIN):
             self._leave_out(label)
@@ -279,7 +283,7 @@ class LabelledLines:
 
 
 def label_name(label: bytes) -> str:
-    """Name in a label: "3" of "3: " and of "[1,3]<stdout>:", "pod/a" of "[pod/a] "."""
+    """The name in a label: "3" in "3: " and in "[1,3]<stdout>:", "pod/a" in "[pod/a] "."""
     text = printable(label.decode("utf-8", "replace")).strip()
     rank = _RANK.search(text)
     return rank.group(1) if rank else text.rstrip(":").strip("[]() ")

@@ -1,4 +1,5 @@
-"""Totals of many hosts, second by second: table, JSON lines or CSV, and the words about them."""
+"""Totals of many hosts, second by second, as a table, JSON lines or CSV, and messages about
+them."""
 
 from __future__ import annotations
 
@@ -45,12 +46,12 @@ from iopstui.text import printable
 WIDTH = 80
 MAX_NAMED = 6
 LEAST_SHARED = 0.5
-"""If all hosts have figures in less than this part of the run, a rate of the whole run needs a
+"""If all hosts have figures in less than this share of the run, the rates of the whole run get a
 note."""
 
 
 def mib_number(bytes_s: float | None) -> str:
-    """Bytes per second in MiB."""
+    """Bytes per second, as MiB per second."""
     return number(None if bytes_s is None else bytes_s / MIB)
 
 
@@ -64,7 +65,7 @@ def direction_columns(percentiles: Sequence[str], width: int = 0) -> tuple[Colum
 
 
 def direction_cells(part: DirectionSum | None, kind: str = "") -> Object:
-    """The figures of a direction; requests of a device have no bytes."""
+    """The figures of a direction; requests to a device have no bytes."""
     if part is None:
         return {"iops": None, "bw": None, "latencies": LatencySum()}
     latencies = part.latency(kind) if kind else part.main
@@ -75,12 +76,13 @@ _COLUMNS = (Column("name", "all hosts", 10, left=True), *direction_columns(SHOWN
 
 
 def first_names(names: Sequence[str]) -> str:
-    """The first few of them."""
+    """The first few names, and how many more there are."""
     return first_of([printable(cut(name, 40)) for name in names], MAX_NAMED)
 
 
 def missing_hosts(second: MergedInterval) -> str:
-    """Hosts missing in a second's totals: "97 of 100 hosts: node03 missing"; "" if none is."""
+    """The hosts that are missing in a second's totals: "97 of 100 hosts: node03 missing"; "" if
+    none is."""
     if second.counted >= second.expected or is_last(second):
         return ""
     why = []
@@ -92,20 +94,21 @@ def missing_hosts(second: MergedInterval) -> str:
 
 
 def is_last(second: MergedInterval) -> bool:
-    """Whether it is the incomplete rest after the last whole second, which no host has
+    """Whether this is only the rest after the last whole second, which no host has measured
     completely."""
     return not second.counted and not second.missing
 
 
 def executed_text(within: float, wrong: float, subject: str) -> str:
-    """Largest difference between the hosts' start times (ms), by their clocks, with its error."""
+    """The largest difference between the hosts' start times (ms) by their clocks, with its
+    error."""
     most = math.ceil((within + wrong) * 10) / 10
     return (f"fio started within {most:.1f} ms on {subject} ({within:.1f} ms by their clocks, "
             f"which may be off by {wrong:.2f} ms)")  # fmt: skip
 
 
 def ending(certificate: MergeCertificate) -> Iterator[str]:
-    """Describe how the hosts ended, and whether their frames add up to fio's totals."""
+    """How the hosts ended, and whether their frames add up to fio's totals."""
     lines = [f"{counted(certificate.hosts, 'host')}: {certificate.finished} finished"]
     for names, outcome in (
         (certificate.failed, "failed"), (certificate.interrupted, "interrupted"),
@@ -151,7 +154,7 @@ def _device_rows(sums: HostSums, certificate: MergeCertificate) -> Iterator[str]
 
 
 def totals_text(merger: Merger) -> str:
-    """A table of the whole run of all hosts in at most 80 columns, and how they ended."""
+    """A table of the whole run of all hosts, in at most 80 columns, and how the hosts ended."""
     sums, certificate = merger.run_sums(), certify_merge(merger)
     lines = []
     if sums.fio:
@@ -172,7 +175,8 @@ def totals_text(merger: Merger) -> str:
 def judge_expectations(
     merger: Merger, expected: Sequence[FleetExpectation], step: int = 1
 ) -> list[ExpectationChecked]:
-    """The outcome of each; an ``each.`` expectation is judged by the worst host's figure."""
+    """The outcome of each expectation. An ``each.`` expectation is judged by the figure of the
+    worst host."""
     total = merger.run_sums()
     by_host = {name: host.run_sums() for name, host in merger.hosts.items()
                } if any(one.per_host for one in expected) else {}  # fmt: skip
@@ -205,14 +209,14 @@ def _worst_of_hosts(
 
 
 def session_object(label: str) -> Object:
-    """The first line: totals follow."""
+    """The first line, which says that totals follow."""
     return {
         "event": "session", "host": label, "schema": SCHEMA, "iopstui": __version__, "merged": True,
     }  # fmt: skip
 
 
 def second_object(second: MergedInterval, label: str) -> Object:
-    """A second's totals; ``label`` is whose."""
+    """The totals of a second. ``label`` is the name of the merger."""
     slowest = second.sums.slowest
     return {
         "event": "total",
@@ -237,7 +241,7 @@ def second_object(second: MergedInterval, label: str) -> Object:
 
 
 def merged_object(merger: Merger, label: str) -> Object:
-    """Totals of all hosts from start to end, and whether they are complete."""
+    """The totals of all hosts from start to end, and whether they are complete."""
     rates = merger.run_sums()
     certificate = certify_merge(merger).as_object()
     slowest = rates.slowest
@@ -285,16 +289,16 @@ _KERNEL = (
 
 
 class TotalsSink(Protocol):
-    """A sink for totals. Passes on ``BrokenPipeError`` of the data stream."""
+    """A sink for totals. Passes ``BrokenPipeError`` of the data stream on."""
 
     def second(self, second: MergedInterval) -> None:
-        """Take one second."""
+        """Process a second."""
 
     def answer(self, t: float, answer: Answer) -> None:
-        """Take another answer, given after ``t`` seconds."""
+        """Process an answer, which was given after ``t`` seconds."""
 
     def end(self, merger: Merger) -> None:
-        """No more seconds come."""
+        """End the output: no more seconds come."""
 
 
 def totals_sink(kind: str, out: TextIO, err: TextIO, label: str) -> TotalsSink:
@@ -305,7 +309,7 @@ def totals_sink(kind: str, out: TextIO, err: TextIO, label: str) -> TotalsSink:
 
 
 class _LossMessages:
-    """Messages on ``err`` about hosts that are not counted, at each change."""
+    """Messages on ``err`` about hosts that are not counted, whenever these change."""
 
     def __init__(self, err: TextIO) -> None:
         self._err = err
@@ -333,7 +337,8 @@ class _LossMessages:
 
 
 class TotalLines:
-    """A JSON object for each second, which another merger can read, and one for the whole."""
+    """Writes a JSON object for each second, which another merger can read, and one for the whole
+    run."""
 
     def __init__(self, out: TextIO, err: TextIO, label: str) -> None:
         self._out, self._err, self._label = out, err, label
@@ -357,17 +362,17 @@ class TotalLines:
 
 
 class _TextSink:
-    """Prints everything except seconds as text."""
+    """Prints everything except the seconds as text."""
 
     _messages: _LossMessages
 
     def answer(self, t: float, answer: Answer) -> None:
-        """Print an answer beside the rows."""
+        """Print an answer with the messages."""
         self._messages.answer(t, answer)
 
 
 class TotalCsv(_TextSink):
-    """A row for each second; the header at once."""
+    """Writes a row of CSV for each second, and the header at once."""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self._err = err
@@ -379,12 +384,12 @@ class TotalCsv(_TextSink):
         self._file.row(map(cell_text, (*head_cells(second), *figure_cells(second.sums))))
 
     def end(self, merger: Merger) -> None:
-        """End: no more events follow."""
+        """End the output: no more seconds come."""
         self._messages.print_totals(merger, self._err)
 
 
 class TotalTable(_TextSink):
-    """A row of at most 80 columns for each second, the whole at the end."""
+    """Prints a row of at most 80 columns for each second, and the whole run at the end."""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self._out = out
@@ -407,9 +412,10 @@ class TotalTable(_TextSink):
         self._messages.print_totals(merger, self._out)
 
 
-# The columns of a flat table of many hosts' seconds: `merge --format csv`, and reports.
+# The columns of a flat table of many hosts' seconds, for `merge --format csv` and reports.
 #
-# A percentile without a kind is of the latencies that have a histogram. ``None``: not measured.
+# A percentile without a kind is that of the latencies that have a histogram. ``None``: not
+# measured.
 
 
 PERCENTILE_NAMES = tuple(map(percentile_name, PERCENTILES))
@@ -421,7 +427,7 @@ _DEVICE_PARTS = (READ, WRITE, TOTAL)
 
 
 def head_columns() -> Iterator[Column]:
-    """The columns for the time of a second and its hosts."""
+    """The columns for a second's time and its hosts."""
     yield Column("wall_ms", unit="ms", meaning="start of the second, since 1970")
     yield Column("utc", type=TIME, meaning="the same as date and time (UTC)")
     yield Column("interval_s", unit="s", meaning="length of the second")
@@ -441,7 +447,7 @@ def head_cells(second: MergedInterval) -> list[object]:
 
 
 def figure_columns() -> Iterator[Column]:
-    """Columns of the figures: fio's, the kernels' and the probes'."""
+    """The columns for the figures of fio, the kernel and the probes."""
     for part in _FIO_PARTS:
         for name in _FIO_FIELDS:
             kind = "clat." if name in PERCENTILE_NAMES or name == "max" else ""

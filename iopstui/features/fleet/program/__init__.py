@@ -1,1 +1,1 @@
-"""Code shared by the commands for many hosts: fleet, merge and agent."""
+"""Code shared by the commands fleet, merge and agent."""

@@ -1,5 +1,5 @@
-"""Run one host of a fleet: JSON-line orders on standard input, JSON-line answers on standard
-output."""
+"""Run one host of a fleet: read orders from standard input, write answers to standard output, both
+as JSON lines."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ from iopstui.session.tick.context import NOBODY, Viewer
 Object = dict[str, Any]
 FLUSH_WITHIN_S = 2.0
 KILL_AFTER_S = 1.0
-# fields that the merger does not read are not sent
+# only these fields are sent, because the merger reads no others
 _SENT_FIELDS = ("event", "seq", "step", "t", "wall_ms", "seconds", "flags", "own_cpu")
 _SENT_DEVICE_FIELDS = ("seconds", "missed", "skipped", "lost", "full")
 _SENT_FIO_FIELDS = ("seconds", "read", "write", "trim", "mixed", "total", "errors")
 
 
 class LineWriter:
-    """Writes lines to standard output in a background thread, so that a broken link blocks
-    nothing."""
+    """Writes lines to standard output in a background thread, so that a broken link blocks nothing
+    else."""
 
     def __init__(self, on_lost: Callable[[str], None]) -> None:
         self.host = ""
@@ -65,12 +65,12 @@ class LineWriter:
         self._thread.start()
 
     def write_row(self, row: Object) -> None:
-        """Write one object as a line; safe from any thread."""
+        """Write an object as a line; any thread may call this."""
         line = dumps({"event": row["event"], "host": self.host, **row}) + "\n"
         self.write(line.encode("ascii"))
 
     def write(self, line: bytes) -> None:
-        """Write a line as it is, with its newline; safe from any thread."""
+        """Write a complete line with its newline; any thread may call this."""
         self._queue.put(line)
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class Agent:
         self._directories: tuple[str, ...] = ()
 
     def serve(self) -> int:
-        """Serve until all is done or the connection is lost."""
+        """Serve until everything is done or the connection is lost."""
         self.lines.write_row({
             "event": "hello", "iopstui": __version__, "python": platform.python_version(),
             "pid": os.getpid(), "boot": boot_id(), "speaks": CAPABILITIES,
@@ -142,7 +142,7 @@ class Agent:
             else:
                 for tunable in job.tunables:
                     session.set_tunable(tunable.name, tunable.value)
-            if self._stop_reason:  # perhaps before there was anything to stop
+            if self._stop_reason:  # the request to stop may have come before there was a session
                 self._stop(session)
             code = self._send_events(events, job.name is None)
         finally:
@@ -178,7 +178,7 @@ class Agent:
         self.lines.write_row(row)
 
     def _is_completed(self, event: StepFinished) -> bool:
-        """Whether the run was stopped because the fleet's job is done."""
+        """Whether the run was stopped because the fleet's job is complete."""
         return self._completed and event.interrupted and not event.error
 
     def _report_missing_probe(self) -> None:
@@ -188,7 +188,7 @@ class Agent:
             self._probe_problem = reason
             self.lines.write_row({"event": "no_probe", "why": reason})
 
-    # -- in the conversation's threads
+    # -- called in threads of the conversation
 
     def _handle_order(self, order: Object) -> None:
         session = self._session
@@ -201,7 +201,7 @@ class Agent:
         elif order["op"] == "lay_out" and session is not None:
             session.lay_out()
         elif order["op"] == "look":
-            # a server that doesn't answer must not delay anything else
+            # in a thread of its own, so that a server that does not answer delays nothing else
             threading.Thread(target=self._report_marks, args=(order["names"],), daemon=True).start()
         elif order["op"] == "detail":
             self._sends_detail = bool(order.get("on"))
@@ -269,7 +269,7 @@ def _tunable_values(session: LiveSession, name: str) -> dict[str, str]:
 
 
 def serve(parse: ParseArguments) -> int:
-    """Run the agent and return the exit code. ``parse`` parses the command lines it receives."""
+    """Run the agent. Returns the exit code. ``parse`` parses the command lines that it receives."""
     if sys.stdin.isatty():
         raise UsageError("The agent takes its orders from iopstui fleet, on standard input.",
                          "For one host: iopstui run --hold")  # fmt: skip
@@ -277,7 +277,7 @@ def serve(parse: ParseArguments) -> int:
 
 
 def trim_frame(row: Object) -> Object:
-    """A frame without the fields that the totals don't need."""
+    """A frame with only the fields that the totals need."""
     fio, total = row["fio"], row["kernel"]["total"]
     return {
         **{name: row[name] for name in _SENT_FIELDS},
@@ -288,7 +288,7 @@ def trim_frame(row: Object) -> Object:
 
 
 def _probe_sums(part: Any) -> Any:
-    """Probe figures of all devices together."""
+    """The probe's sums over all devices."""
     if part is None:
         return None
     kinds = {kind: part[kind] for kind in KINDS}
@@ -302,7 +302,7 @@ def _probe_sums(part: Any) -> Any:
 
 
 def compact_frame(row: Object) -> Object:
-    """A frame as its sums only; like ``trim_frame`` if that is not possible."""
+    """A frame as sums only; if that is not possible, the same as ``trim_frame``."""
     fio = row["fio"]
     seconds = fio["seconds"] if fio else row["seconds"]
     try:
@@ -320,7 +320,7 @@ def compact_frame(row: Object) -> Object:
 
 
 def _pack_bins(part: Any) -> Any:
-    """A direction with its histogram packed; anything else as it is."""
+    """A direction with its histogram packed; other values are unchanged."""
     if not isinstance(part, dict) or "bins" not in part:
         return part
     figures = {name: value for name, value in part.items() if name != "bins"}
@@ -331,23 +331,24 @@ def _packed(part: Object) -> str:
     return to_wire({int(key): count for key, count in part["bins"].items()})
 
 
-# The job that an agent receives: command-line arguments and perhaps a job file.
+# The job that an agent receives: arguments of a command line, and perhaps a job file.
 
 
 ParseArguments = Callable[[Sequence[str]], argparse.Namespace]
-"""A parser of command lines (CommandLine.parse)."""
+"""Parses a command line (CommandLine.parse)."""
 COMMANDS = ("run", "watch")
 DEADLINE_S = 4.0
-"""A stopped agent (SIGSTOP) cannot notice that its controller is gone: after this time, and the
-time fio has to write its last document, fio's guard ends fio."""
+"""If an agent is stopped (SIGSTOP), it can't notice that its controller is gone. After this time,
+plus the time that fio has to write its last document, fio's guard ends fio."""
 
 
 class AgentJob:
-    """``order`` has ``arguments`` of ``iopstui run`` or ``watch``, and ``job``: a shipped job's
-    name, or ``{"name", "text"}`` of a file, which is kept in a private directory until ``stack`` is
-    closed; ``parse`` reads the arguments. UsageError for what the command itself would refuse.
-    ``name`` is the job for the session; ``None`` for a watch. ``tunables`` were changed here
-    before; a run sets them by itself, for a watch the agent does."""
+    """A job that an agent was ordered to run, or a watch. ``order`` has ``arguments`` of the
+    command `iopstui run` or `iopstui watch`, and ``job``: a shipped job's name, or ``{"name",
+    "text"}`` of a file, which is kept in a private directory until ``stack`` is closed; ``parse``
+    parses the arguments. Raises UsageError for what the command itself would refuse. ``name`` is
+    the job for the session; ``None`` for a watch. ``tunables`` are earlier changes on this host: a
+    run makes them itself, in a watch the agent makes them."""
 
     def __init__(self, order: Object, stack: contextlib.ExitStack, parse: ParseArguments) -> None:
         args = [str(arg) for arg in order.get("arguments") or ()]
@@ -357,12 +358,12 @@ class AgentJob:
         self.name: str | None = job
         self.tunables = [TunableRequest(name, value) for name, value in order.get("tunables", ())]
         options = _parse_options(args, job, parse)
-        # tunables changed on the screen come after those of the command line
+        # after the tunables of the command line, so that changes on the screen win
         knobs = (*options.knobs, *self.tunables)
         self.request: RunRequest = replace(options, hold=job is not None, knobs=knobs)
 
     def session(self) -> LiveSession:
-        """A session that is not started. Raises what the command itself would raise."""
+        """A session, not started yet. Raises the same errors as the command itself."""
         roots = Roots()
         devices = read_devices(roots)
         if self.name is None:
@@ -387,7 +388,7 @@ def _parse_options(args: list[str], job: str | None, parse: ParseArguments) -> R
     command = "watch" if job is None else "run"
     line = [command, *args] if job is None else [command, "--job", job, *args]
     try:
-        # --help and the like: standard output is reserved for JSON lines
+        # e.g. --help: standard output is reserved for JSON lines
         with contextlib.redirect_stdout(sys.stderr):
             arguments = parse(line)
     except SystemExit as error:

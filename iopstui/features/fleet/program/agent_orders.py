@@ -32,8 +32,8 @@ SSH = (
 
 
 class AgentOrders:
-    """``order_for`` builds a host's order. UsageError for an order that no host could execute.
-    ``record``: the hosts' lines are recorded even if ``arguments`` have no --record."""
+    """``order_for`` builds a host's order. Raises UsageError for an order that no host could
+    execute. ``record``: the hosts' lines are recorded even if ``arguments`` have no --record."""
 
     def __init__(
         self, arguments: argparse.Namespace, nodes: Sequence[Node], record: bool = False
@@ -51,25 +51,25 @@ class AgentOrders:
             raise UsageError("--destroy-data needs a --job.")
 
     def order_for(self, node: Node, hosts: int | None = None) -> Object:
-        """The orders for ``node``, if the first ``hosts`` hosts run (``None``: all)."""
+        """The order for ``node`` if only the first ``hosts`` hosts run (``None``: all)."""
         destroyed = self._destroyed_paths.get(node.name, [])
         args = [arg for path in destroyed for arg in ("--destroy-data", path)]
         targets = self._targets or destroyed
         args += self._part_options(node, hosts or len(self._positions))
         order: Object = {"arguments": [*targets, *self._agent_options, *args], "job": self._job}
-        # other programs read a file of lines, too
+        # complete lines, because other programs may read a recorded file, too
         return {**order, "frames": LINES} if self._record else order
 
     def _part_options(self, node: Node, hosts: int) -> list[str]:
-        """The options that give a host its part of the target."""
+        """The options that give each host its own part of the target."""
         if self._rotation is None:
             return []
         number = (self._positions[node.name] + self._rotation) % hosts + 1
         return ["--part", f"{number}/{hosts}"]
 
     def watch_order(self, node: Node, devices: Sequence[str]) -> Object:
-        """Orders for an agent between two runs: watch ``devices`` (of the last run or, before the
-        first run, of the next one)."""
+        """The order for an agent between two runs: watch ``devices``, which are those of the last
+        run or, before the first run, those of the next one."""
         paths = [f"/dev/{name}" for name in devices]
         targets = paths or self._targets or self._destroyed_paths.get(node.name) or ["."]
         options = ["--interval", f"{self._interval:g}", *self._probe]
@@ -77,7 +77,8 @@ class AgentOrders:
 
 
 def _check_rotation(arguments: argparse.Namespace, hosts: int) -> int:
-    """By how many places parts move on. UsageError if each host would keep its own."""
+    """By how many hosts the parts are shifted. Raises UsageError if each host would get its own
+    part again."""
     rotation: int = arguments.rotate
     if arguments.job is None:
         raise UsageError("--split needs a --job.")
@@ -90,7 +91,7 @@ def _check_rotation(arguments: argparse.Namespace, hosts: int) -> int:
 
 
 def _job_for_agents(name: str) -> Object | str:
-    """A shipped job's name, or a file's name with its text."""
+    """The name of a shipped job, or the name and text of a job file."""
     path = find_job(name)
     return path.stem if is_shipped(path) else {"name": path.name, "text": read_job(path)}
 
@@ -99,7 +100,7 @@ def _agent_options(arguments: argparse.Namespace, watching: bool) -> list[str]:
     request = RunRequest(interval_s=arguments.interval, probe=arguments.probe)
     if watching:
         return request.words()
-    # so that the hosts end by themselves if the total never gets steady
+    # limit the run time, so that the hosts end even if the total never becomes steady
     steady_s = arguments.until_steady
     runtime = {"runtime": str(math.ceil(MAX_ROUNDS * steady_s))} if steady_s else {}
     knobs = []
@@ -154,7 +155,7 @@ def launch_command(arguments: argparse.Namespace, node: Node) -> list[str]:
 
 
 def new_record_path(name: str) -> Path:
-    """The file of --record. UsageError if it exists."""
+    """The path of --record. Raises UsageError if it exists."""
     path = Path(name)
     if os.path.exists(path):
         raise UsageError(f"{printable(name)} exists already.", "--record does not overwrite files.")

@@ -30,7 +30,8 @@ LATE_ROWS_S = 3.0
 def merge_files(
     files: Sequence[str], labels: Sequence[str], interval_s: float, name: str, kind: str
 ) -> int:
-    """Print totals on stdout, messages on stderr; return the exit code."""
+    """Merge the files: print totals on standard output and messages on standard error. Returns the
+    exit code."""
     if len(labels) > max(1, len(files)):
         raise UsageError(f"There are {len(labels)} labels for {len(files)} files.",
                          "Give --label once for each FILE, in their order.")  # fmt: skip
@@ -66,7 +67,7 @@ def merge_files(
 
 
 def _distinct_files(paths: Sequence[Path], labels: Sequence[str]) -> list[tuple[Path, str]]:
-    """Each file once, even if it is named twice, with its label ("": none)."""
+    """Each file with its label ("": none); a file that is named twice occurs once."""
     by_identity: dict[object, tuple[Path, str]] = {}
     for path, label in zip_longest(paths, labels[: len(paths)], fillvalue=""):
         file = Path(path)
@@ -74,7 +75,7 @@ def _distinct_files(paths: Sequence[Path], labels: Sequence[str]) -> list[tuple[
             status = file.stat()
             identity: object = status.st_dev, status.st_ino
         except OSError:
-            identity = file  # a file that cannot be read is reported when it is opened
+            identity = file  # a file that cannot be read is reported later, when it is opened
         if identity in by_identity:
             print_message(f"{file} is the same file as {by_identity[identity][0]}, counted once")
         by_identity.setdefault(identity, (file, str(label)))
@@ -107,8 +108,9 @@ def _feed(merger: Merger, name: str, row: dict[str, object]) -> None:
 
 
 def _arrives_late(name: str, row: dict[str, object]) -> bool | None:
-    """Whether a stream brings lines long after they were written (`clush -L` sorts them by host):
-    seconds then stay open until its end. ``None``: this row does not show it."""
+    """Whether a stream brings lines long after they were written, as `clush -L` does, which sorts
+    them by host. Seconds then stay open until the stream's end. ``None`` if this row does not show
+    it."""
     wall = row.get("wall_ms")
     if row.get("event") not in ("frame", "total") or not isinstance(wall, int | float):
         return None

@@ -61,15 +61,16 @@ from iopstui.model.fio.jobfile import parse_override
 from iopstui.output.experiment.sinks import ReportedExperiment, experiment_sink
 from iopstui.safety.signals import StopSignals
 
-# descriptors per host, and for everything else
+# file descriptors for each host, and for everything else
 FDS_PER_HOST, RESERVED_FDS = 4, 64
 GC_THRESHOLD_PER_HOST = 500
-"""Objects per host before a garbage collection: hosts' seconds make no cycles."""
+"""New objects per host before Python looks for garbage. That may be rare, because hosts'
+seconds contain no reference cycles."""
 
 
 def prepare_for_hosts(hosts: int) -> None:
-    """Allow descriptors for all hosts, or as many as the system permits, and collect garbage less
-    often."""
+    """Raise the limit of descriptors as far as all hosts need or the system permits, and make
+    garbage collection rarer."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     need = hosts * FDS_PER_HOST + RESERVED_FDS
     if soft != resource.RLIM_INFINITY and soft < need:
@@ -87,7 +88,8 @@ MANIFEST_OPTIONS = ("pvc", "local_path", "replicas", "image")
 
 @contextlib.contextmanager
 def engine_hosts(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """The hosts and the launcher's command. An allocation made here ends with the block."""
+    """The hosts and the launcher's command line. An allocation that is made here ends with the
+    context."""
     names = {arguments.hosts, arguments.launcher}
     if SLURM not in names and arguments.allocate is not None:
         raise UsageError("--allocate is for Slurm.", "For example: iopstui fleet slurm DIR "
@@ -131,7 +133,7 @@ Object = dict[str, Any]
 
 
 def run_fleet(arguments: argparse.Namespace) -> int:
-    """The exit code."""
+    """Run `iopstui fleet`. Returns the exit code."""
     if arguments.print_manifest is not None:
         return _print_manifest(arguments)
     with engine_hosts(arguments) as (arguments.hosts, arguments.launcher):
@@ -157,7 +159,7 @@ def _print_manifest(arguments: argparse.Namespace) -> int:
 
 def _run_on_hosts(arguments: argparse.Namespace) -> int:
     nodes = parse_nodes(arguments.hosts)
-    # orders that no host could execute are refused first
+    # first refuse orders that no host could execute
     AgentOrders(arguments, nodes)
     tolerance = parse_tolerance(arguments.tolerance)
     expected = [parse_fleet_expectation(text, tolerance) for text in arguments.expect]
@@ -189,7 +191,7 @@ def _run_on_hosts(arguments: argparse.Namespace) -> int:
 
 
 def _require_probe(arguments: argparse.Namespace, expected: Sequence[FleetExpectation]) -> None:
-    """UsageError for a device figure that would need --probe."""
+    """Raise UsageError for a device figure that needs --probe if that is missing."""
     figures = [
         (f"--expect {expectation.text!r}", expectation.expectation.path) for expectation in expected
     ]
@@ -199,11 +201,11 @@ def _require_probe(arguments: argparse.Namespace, expected: Sequence[FleetExpect
             raise UsageError(f"{option}: device latencies need --probe.")
 
 
-# Runs on many hosts without a screen: one, or the points of a sweep (`fleet --axis`).
+# Runs on many hosts without a screen: a single one, or the points of a sweep (`fleet --axis`).
 
 
 def sweep_plan(arguments: argparse.Namespace, hosts: int) -> HostPlan | None:
-    """The sweep that the command line asks for; ``None``: none. Raises UsageError."""
+    """The sweep that the command line describes; ``None`` if there is none. Raises UsageError."""
     if not arguments.axis:
         if arguments.repeats != 1:
             raise UsageError("--repeats is for the points of --axis.",
@@ -219,7 +221,7 @@ def sweep_plan(arguments: argparse.Namespace, hosts: int) -> HostPlan | None:
 
 
 class PrintedRuns:
-    """Runs planned runs one after another, without a screen; ``on_second`` and ``on_row`` print."""
+    """Runs planned runs one after another, without a screen. ``on_second`` and ``on_row`` print."""
 
     def __init__(
         self,
@@ -243,8 +245,8 @@ class PrintedRuns:
             self._fleet.kill()
 
     def run(self, planned: PlannedRun) -> RunVerdict | None:
-        """The verdict, or ``None`` if it was stopped before it began. Raises what Fleet.run
-        raises."""
+        """Run a planned run. Returns the verdict, or ``None`` if it was stopped before it began.
+        Raises what Fleet.run raises."""
 
         def on_row(name: str, row: Object) -> None:
             planned.on_row(name, row)
@@ -265,7 +267,7 @@ class PrintedRuns:
 
 
 def run_once(arguments: argparse.Namespace, planner: FleetRunPlanner) -> int:
-    """One run, with its totals, its outcomes and its exit code."""
+    """Run once, and print the totals and outcomes. Returns the exit code."""
     planned = planner(1, arguments.job or "", {})
     printer = RunPrinter(arguments.format or "table", planned, sys.stdout, sys.stderr)
     with exit_on_closed_output(arguments.expect):
@@ -273,14 +275,14 @@ def run_once(arguments: argparse.Namespace, planner: FleetRunPlanner) -> int:
         if verdict is None:
             return EXIT_INTERRUPTED
         printer.sink().end(planned.merger)
-    # failed hosts were reported when they failed
+    # without the first message of a failed run: failed hosts have already been reported
     for message in verdict.messages[state_for_exit_code(verdict.code) == FAILED :]:
         print_line(message, sys.stderr)
     return verdict.code
 
 
 def run_host_sweep(arguments: argparse.Namespace, planner: FleetRunPlanner, plan: HostPlan) -> int:
-    """Run all points of a sweep; return the exit code."""
+    """Run all points of a sweep. Returns the exit code."""
     sink = experiment_sink(plan, arguments.format or "table", LABEL, None, sys.stdout, sys.stderr)
     reporter = ReportedExperiment(sink, sys.stderr, sys.stdout)
     began = time.monotonic()
@@ -296,7 +298,8 @@ def run_host_sweep(arguments: argparse.Namespace, planner: FleetRunPlanner, plan
         verdict = runs.run(planner(step.index + 1, step.job, point.options, point))
         if verdict is None or runs.stopped:
             return RunVerdict(EXIT_INTERRUPTED, ends_sweep=True)
-        # the reason why a point does not count is printed with it
+        # without the first message if the point does not count: the reason is printed with the
+        # point
         for message in verdict.messages[verdict.point is None :]:
             print_line(f"{step.label}: {message}", sys.stderr)
         return verdict
@@ -306,6 +309,6 @@ def run_host_sweep(arguments: argparse.Namespace, planner: FleetRunPlanner, plan
         try:
             sweep.run()
         finally:
-            # earlier results are shown all the same
+            # show earlier results even after an error
             reporter.end()
     return sweep_exit_code(sweep.codes)

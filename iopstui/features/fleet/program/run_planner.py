@@ -1,4 +1,4 @@
-"""The runs of many hosts: plan each, print it, record it, and judge it."""
+"""Plan the runs of many hosts; print, record and judge each."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ LABEL = "fleet"
 
 
 def run_started_object(event: FleetRunStarted, interval_s: float) -> dict[str, Any]:
-    """The line that begins a run in a recording; for a point of a sweep it has the whole sweep."""
+    """The line that begins a run in a recording. For a point of a sweep it also describes the
+    sweep."""
     point = event.point
     sweep: dict[str, Any] = {}
     if point is not None:
@@ -72,7 +73,7 @@ def run_started_object(event: FleetRunStarted, interval_s: float) -> dict[str, A
 
 
 def run_over_object(code: int, messages: Sequence[str]) -> dict[str, Any]:
-    """The final line: its exit code and message."""
+    """The line that ends a run in a recording, with its exit code and message."""
     return {
         "event": FLEET_OVER, "host": LABEL, "wall_ms": time.time() * 1000, "code": code,
         "how": state_for_exit_code(code), "said": list(messages),
@@ -80,8 +81,8 @@ def run_over_object(code: int, messages: Sequence[str]) -> dict[str, Any]:
 
 
 class RecordFile:
-    """A new file. UsageError if it cannot be created. If a write fails, ``report`` gets a message
-    once, what was written stays, and the run continues."""
+    """A new file for a recording. Raises UsageError if it cannot be created. If a write fails,
+    ``report`` is called once with a message, what was written is kept, and the run continues."""
 
     def __init__(self, path: Path, report: Callable[[str], None]) -> None:
         self._path = path
@@ -94,12 +95,13 @@ class RecordFile:
                              ) from error  # fmt: skip
 
     def write_row(self, row: dict[str, Any]) -> None:
-        """Write a line of JSON, unless it is nested too deeply: that is no row of iopstui."""
+        """Write an object as a line. One that is nested too deeply is left out, because iopstui
+        writes no such rows."""
         with contextlib.suppress(RecursionError):
             self.write(dumps(row) + "\n")
 
     def write(self, text: str) -> None:
-        """Whole lines."""
+        """Write complete lines."""
         if self._file is not None:
             try:
                 self._file.write(text)
@@ -107,7 +109,7 @@ class RecordFile:
                 self._give_up(error)
 
     def close(self) -> None:
-        """No more comes."""
+        """Close the file."""
         file, self._file = self._file, None
         if file is not None:
             try:
@@ -128,7 +130,7 @@ class RecordFile:
         kept = "what was written is kept"
         with contextlib.suppress(OSError):
             if not self._path.stat().st_size:
-                # an empty file would block the next run
+                # remove the empty file: the next run could not use its name
                 self._path.unlink()
                 kept = "nothing was written"
         self._report(
@@ -140,7 +142,7 @@ Object = dict[str, Any]
 
 
 class RunPrinter:
-    """Prints the seconds of a run, its answers, and when fio started; ``kind`` is the format."""
+    """Prints the seconds of a run, its answers, and when fio started. ``kind`` is the format."""
 
     def __init__(self, kind: str, planned: PlannedRun, out: TextIO, err: TextIO) -> None:
         self._kind, self._out, self._err = kind, out, err
@@ -150,7 +152,8 @@ class RunPrinter:
         self._answers = FleetAnswers(planned.merger, started.hosts, started.watching)
 
     def sink(self) -> TotalsSink:
-        """The output, made with the first second: if no run starts, nothing is printed."""
+        """The sink, which is made with the first second, so that nothing is printed if no run
+        starts."""
         if self._sink is None:
             self._sink = totals_sink(self._kind, self._out, self._err, LABEL)
         return self._sink
@@ -165,7 +168,7 @@ class RunPrinter:
             self.sink().answer((second.number - self._first) * second.interval_s, answer)
 
     def row(self, name: str, row: Object) -> None:
-        """Take a host's line."""
+        """Process a line of a host."""
         self._answers.note_row(name, row)
         if row["event"] == "executed" and self._kind == "jsonl":
             self.sink()
@@ -174,7 +177,7 @@ class RunPrinter:
 
 
 class RunLimits:
-    """When a run ends before its job does: --abort, --for and --until-steady."""
+    """Ends a run before its job ends, because of --abort, --for or --until-steady."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._length_s = arguments.length
@@ -187,7 +190,7 @@ class RunLimits:
         self._steady = SteadyStop(self.until_steady or 0.0)
 
     def stop_reason(self, second: MergedInterval) -> str:
-        """Why the run ends with this second; "" if it goes on."""
+        """Why the run must end with this second; "" if it continues."""
         for abort in self._aborts:
             if abort.feed(second):
                 self.aborted = True
@@ -202,12 +205,12 @@ class RunLimits:
 
     @property
     def is_steady(self) -> bool:
-        """Whether the run was ended because its total is steady."""
+        """Whether the run was ended because its total was steady."""
         return self._steady.steadiness is not None
 
     def _steady_reason(self, second: MergedInterval) -> str:
-        """Why the run can end with this second; "" if it goes on. Hosts missing in a second are
-        assumed to be as fast as the others."""
+        """Why the run is steady enough to end with this second; "" if it continues. Hosts that are
+        missing in a second are assumed to be as fast as the others."""
         total = second.sums.total
         if total is None or not second.counted:
             return ""
@@ -217,7 +220,7 @@ class RunLimits:
 
 
 def start_spread_text(fleet: Fleet) -> str:
-    """Difference between the hosts' start times in words; "" for fewer than two."""
+    """The difference between the hosts' start times in words; "" for fewer than two."""
     start_spread = start_spread_ms(fleet.members)
     began = sum(member.executed_ns is not None for member in fleet.members.values())
     hosts = len(fleet.members)
@@ -228,7 +231,7 @@ def start_spread_text(fleet: Fleet) -> str:
 
 
 def run_verdict(fleet: Fleet, run: RunLimits, met: bool) -> Verdict:
-    """The verdict on a finished run."""
+    """The verdict on a finished run. ``met``: its expectations were met."""
     if run.length_reached:
         return Verdict()
     if fleet.stop_reason and not run.aborted and not run.is_steady:
@@ -242,8 +245,8 @@ def run_verdict(fleet: Fleet, run: RunLimits, met: bool) -> Verdict:
 
 
 class FleetRecorder:
-    """Records the lines of all hosts, and where each run begins and ends. ``warn``: where warnings
-    go without a screen."""
+    """Records the lines of all hosts, and where each run begins and ends. ``warn`` is called with
+    warnings if there is no screen."""
 
     def __init__(self, name: str | None, warn: Callable[[str], None] | None = None) -> None:
         self._warnings: list[str] = []
@@ -251,22 +254,22 @@ class FleetRecorder:
         self._file = RecordFile(new_record_path(name), warn or self._warn) if name else None
 
     def _warn(self, message: str) -> None:
-        """Show the warning on the screen at once, and again after the screen has closed."""
+        """Show the warning on the screen, and print it again after the screen has closed."""
         self._warnings.append(message)
         self.on_warning(message)
 
     def write(self, row: Object) -> None:
-        """Write one line, unless it is nested too deeply."""
+        """Write a line, unless it is nested too deeply."""
         if self._file is not None:
             self._file.write_row(row)
 
     def write_host_row(self, name: str, row: Object) -> None:
-        """A line of this host's."""
+        """Write a line that this host has sent."""
         if self._file is not None:
             self._file.write_row({**row, "host": name})
 
     def close(self) -> None:
-        """No more come."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
         while self._warnings:
@@ -296,8 +299,8 @@ class FleetRunPlanner:
     def __call__(
         self, number: int, job: str, options: Mapping[str, str], point: SweptPoint | None = None
     ) -> PlannedRun:
-        """Run ``number``, on all hosts or (a point of a sweep) on the first of them. Raises what
-        the command line would raise."""
+        """Plan run ``number``, on all hosts or, for a point of a sweep, on the first of them.
+        Raises the same errors as the command line."""
         nodes = self._nodes if point is None else self._nodes[: point.hosts]
         min_hosts = min(self._min_hosts, len(nodes))
         arguments = argparse.Namespace(**vars(self._arguments))
@@ -305,7 +308,7 @@ class FleetRunPlanner:
         arguments.set = [*self._arguments.set, *changed]
         arguments.job, arguments.record, arguments.format = job or None, None, None
         orders = AgentOrders(arguments, self._nodes, bool(self._arguments.record))
-        # an expectation of each host needs the host's bins
+        # keep each host's bins if an expectation is about each host
         keep_bins = any(expectation.per_host for expectation in self._expected)
         merger, run = Merger(arguments.interval, keep_bins=keep_bins), RunLimits(arguments)
         names = tuple(node.name for node in nodes)
@@ -333,7 +336,7 @@ class FleetRunPlanner:
         )  # fmt: skip
 
     def plan_watch(self) -> PlannedRun:
-        """Watch the disks of every reachable host between two runs. Nothing is recorded."""
+        """Plan to watch the disks of every reachable host between two runs. Nothing is recorded."""
         orders, merger = AgentOrders(self._arguments, self._nodes), Merger(self._arguments.interval)
         names = tuple(node.name for node in self._nodes)
         options = FleetOptions(1, watching=True, connect_timeout_s=self._arguments.connect_timeout)
@@ -354,11 +357,11 @@ class FleetRunPlanner:
         )  # fmt: skip
 
     def note_failure(self, error: IopstuiError) -> None:
-        """Record that a planned run could not be made."""
+        """Record that a run could not be planned."""
         self._recorder.write(run_over_object(error.exit_code, [error.message]))
 
     def _with_tunables(self, node: Node, order: Object) -> Object:
-        """The order with the tunables that were changed on this host's disks."""
+        """The order, with the tunables added that were changed on this host's disks."""
         tunables = self._settings.initial_settings(node.name)
         return {**order, "tunables": tunables} if tunables else order
 
@@ -373,7 +376,8 @@ class FleetRunPlanner:
     def _judge(
         self, fleet: Fleet, merger: Merger, run: RunLimits, min_hosts: int | None
     ) -> RunVerdict:
-        """Exit code of a run. ``min_hosts``: needed for a point of a sweep."""
+        """Judge a run. ``min_hosts`` is the number of hosts that a point of a sweep needs to
+        count."""
         outcomes = judge_expectations(merger, self._expected)
         met = all(outcome.passed for outcome in outcomes)
         code, point, spread = run_verdict(fleet, run, met).exit_code, None, start_spread_text(fleet)
@@ -397,8 +401,8 @@ def judge_point(
     fleet: Fleet, merger: Merger, hosts: int, min_hosts: int, met: bool | None
 ) -> tuple[HostPoint | None, list[str]]:
     """The point of a finished run on ``hosts`` (at least ``min_hosts`` must have finished), and
-    messages. The point is ``None`` if it does not count; a message says why. ``met``: whether its
-    expectations were met."""
+    messages. The point is ``None`` if it does not count, and a message then says why. ``met``:
+    whether its expectations were met."""
     began = sum(member.executed_ns is not None for member in fleet.members.values())
     finished = certify_merge(merger).finished
     if finished < max(began, min_hosts) or fleet.stop_reason:
@@ -407,15 +411,15 @@ def judge_point(
 
 
 def _point_exit_code(code: int, point: HostPoint | None, met: bool) -> int:
-    """The exit code of a point: a host that took no part in a point that counts has not failed
-    it."""
+    """The exit code of a point. If the point counts, a host that did not take part is no
+    failure."""
     if point is not None:
         return EXIT_OK if met else EXIT_VERDICT
     return EXIT_JOB_FAILED if code in (EXIT_OK, EXIT_VERDICT) else code
 
 
 def failure_reason(fleet: Fleet) -> str:
-    """Names of hosts that failed or were lost, or why all were stopped."""
+    """The names of hosts that failed or were lost, or why all hosts were stopped."""
     failed = failed_hosts(fleet)
     if fleet.stop_reason:
         reason = f"; {failure_text(failed)}" if failed else ""

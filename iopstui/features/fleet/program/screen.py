@@ -32,10 +32,10 @@ def show_fleet(
     min_hosts: int,
     plan: HostPlan | None,
 ) -> int:
-    """Show the screen until it is left; return the exit code. It begins with the sweep of
-    ``plan``."""
+    """Show the screen until the user quits. Returns the exit code. The screen begins with the sweep
+    of ``plan``, if there is one."""
     require_for_screen(arguments)
-    # errors are reported before the screen opens
+    # report errors before the screen opens
     AgentOrders(arguments, nodes)
     RunLimits(arguments)
     recorder = FleetRecorder(arguments.record)
@@ -55,7 +55,7 @@ def show_fleet(
 
 
 def show_recording(path: Path, speed: float, theme: str) -> int:
-    """A fleet's recording on the screen, until it is left."""
+    """Show a fleet's recording on the screen, until the user quits."""
     replay = FleetReplay(lambda: file_rows(path, "", lambda message: None), speed)
     from iopstui.features.fleet.screen.app import run_fleet_replay
 

@@ -1,4 +1,4 @@
-"""The data of a report on many hosts, collected from their JSON lines, and its seconds as a
+"""The data of a report on many hosts, collected from their JSON lines; and their seconds as a
 table."""
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Answers = dict[tuple[str, ...], AnswerGiven]
 
 
 class Names:
-    """Names of hosts in a report: their own, or numbers if it is redacted."""
+    """The names of hosts in a report: their own, or numbers in a redacted report."""
 
     def __init__(self, redact: bool) -> None:
         self._redact = redact
@@ -68,7 +68,7 @@ class Names:
         return f"host {self._numbers.setdefault(host, len(self._numbers) + 1)}"
 
     def text(self, text: str) -> str:
-        """A text; if redacted, without the names of hosts and other private words."""
+        """A text; in a redacted report without the names of hosts and other private words."""
         if not self._redact:
             return printable(text)
         private = Redactor()
@@ -77,9 +77,9 @@ class Names:
 
 
 class Reading:
-    """``seconds`` can be used once. ``name`` gives the names of hosts, ``run`` is the number of the
-    run that the last lines belong to (``None``: unknown); ``broken_lines`` counts lines that
-    iopstui did not write."""
+    """A file of JSON lines that is being read. ``seconds`` can be used only once. ``name`` returns
+    the name to show for a host, ``run`` is the number of the run to which the last lines belong
+    (``None``: unknown); ``broken_lines`` counts lines that iopstui did not write."""
 
     def __init__(self, path: Path, redact: bool, keep_bins: bool) -> None:
         self.path = path
@@ -93,12 +93,12 @@ class Reading:
 
     @property
     def repeated(self) -> int:
-        """Frames and totals that came twice."""
+        """The number of repeated frames and totals."""
         return sum(self._deduplicator.repeat_counts.values())
 
     def _correct(self, name: str, row: Object) -> None:
-        """Note how far a host's clock is ahead (known from its start), to place its seconds as
-        during the run."""
+        """Note how far a host's clock is ahead, as known from its start, so that its seconds are
+        placed as during the run."""
         offset: Any = row.get("offset_ms")
         host = self.merger.hosts.get(name)
         is_valid = type(offset) in (int, float) and abs(offset) < MAX_WALL_MS
@@ -106,7 +106,7 @@ class Reading:
             host.offset_ms = float(offset)
 
     def omissions(self) -> Iterator[tuple[str, str]]:
-        """Which lines are not part of the seconds, in words."""
+        """Which lines are left out of the seconds, in words."""
         if self.repeated:
             yield "counted once", f"{counted(self.repeated, 'second')} of hosts that are duplicate"
         if self.broken_lines:
@@ -121,8 +121,8 @@ class Reading:
     def seconds(
         self, note: Callable[[str, Object], None] = lambda host, row: None
     ) -> Iterator[MergedInterval]:
-        """Closed seconds in order; ``note`` gets each line. UsageError at the end of a file without
-        frames."""
+        """The closed seconds in order; ``note`` is called with each line. Raises UsageError at the
+        end of a file without frames."""
         merger = self.merger
         for name, row in without_repeats(
             file_rows(self.path, "", self._report_bad_line), self._deduplicator
@@ -136,7 +136,8 @@ class Reading:
                 self.run = (self.run or 0) + 1
             self._correct(name, row)
             if name in merger.hosts:
-                # number the hosts in the order of their first rows, the same for all formats
+                # number the hosts in the order of their first rows, so that all formats use the
+                # same numbers
                 self.name(name)
             note(name, row)
             yield from merger.close_seconds(early=False)
@@ -151,7 +152,7 @@ class Reading:
 
 
 def interval_of(path: Path) -> float:
-    """The interval of the rows in seconds: from totals in the file, else from the length of its
+    """The length of an interval in seconds: from totals in the file, else from the lengths of its
     frames."""
     intervals = []
     for _, row in file_rows(path, "", lambda message: None):
@@ -178,8 +179,8 @@ MAX_MESSAGES = 20
 class FleetRun:
     """One run of a fleet.
 
-    ``job`` is "" if the hosts only watched. ``hosts`` were to run it, ``finished`` of them did.
-    ``ending`` is "not seen" if the file ends first."""
+    ``job`` is "" if the hosts only watched. ``finished`` of the ``hosts`` finished. ``ending`` is
+    "not seen" if the file ends before the run."""
 
     number: int
     job: str
@@ -193,8 +194,8 @@ class FleetRun:
 def runs_of(
     rows: Iterable[tuple[str, Object]], interval_s: float, keep_bins: bool = False
 ) -> Iterator[tuple[FleetRun, Merger]]:
-    """Yield each run in labelled lines with its merger, when the next run begins or the lines
-    end."""
+    """Yield each run in labelled lines, together with its merger, when the next run begins or the
+    lines end."""
     run: FleetRun | None = None
     merger = Merger(interval_s, keep_bins=keep_bins)
     for name, row in rows:
@@ -254,7 +255,7 @@ class SecondRow:
 
 
 class FleetHeat:
-    """Counts of I/Os by time and latency. Its columns become wider as time goes on."""
+    """Counts of I/Os by time and latency. Columns become wider as the time grows."""
 
     def __init__(self) -> None:
         self.cells: dict[tuple[int, int], int] = {}
@@ -265,7 +266,7 @@ class FleetHeat:
         return max((column for column, _ in self.cells), default=-1) + 1
 
     def add(self, place: int, histograms: Iterable[Mapping[int, int]]) -> None:
-        """The counts by latency (ns) of the ``place``-th second."""
+        """Add the counts by latency (ns) of a second; ``place`` is its index."""
         while place // self.width >= 2 * HEAT_COLUMNS:
             self.width *= 2
             cells, self.cells = self.cells, {}
@@ -281,11 +282,11 @@ class FleetHeat:
 
 @dataclass
 class FleetReportData:
-    """Everything a report shows of many hosts.
+    """All that a report on many hosts shows.
 
     ``absent_seconds`` are the seconds of each host that are not in the totals. ``_begins`` are the
     times (ms, our clock) at which fio was executed, with their errors, for each run.
-    ``broken_lines`` counts lines that could not be read; ``omissions`` names what is left out."""
+    ``broken_lines`` counts lines that could not be read; ``omissions`` says what is left out."""
 
     path: Path
     interval_s: float
@@ -304,42 +305,42 @@ class FleetReportData:
     _begins: list[list[tuple[float, float]]] = field(default_factory=lambda: [[]])
     names: Names = field(default_factory=lambda: Names(False))
     messages: tuple[str, ...] = ()
-    """Those at the end of the last run."""
+    """The messages at the end of the last run."""
     jobs: list[str] = field(default_factory=list)
-    """Their names, each once."""
+    """The names of the jobs, each once."""
     outcomes: Sequence[ExpectationChecked] = ()
     answers: dict[str, list[Answers]] = field(default_factory=dict)
     """The answers and findings of each host, by session."""
     findings: Answers = field(default_factory=dict)
-    """What differs between the hosts."""
+    """Findings about differences between the hosts."""
     compared: FleetAnswers | None = None
     _first: int | None = None
     _utils: dict[int, list[float]] = field(default_factory=dict)
 
     @property
     def file(self) -> str:
-        """The file's name, for people."""
+        """The file's name; hidden in a redacted report."""
         return REDACTED if self.redact else printable(self.path.name)
 
     @property
     def length_s(self) -> float:
-        """Length from the first to the last second (s)."""
+        """The time from the first to the last second (s)."""
         return self.seconds[-1].t + self.interval_s if self.seconds else 0.0
 
     @property
     def start_times(self) -> list[tuple[float, float]]:
-        """Start times of the run whose hosts began farthest apart."""
+        """The start times of the run whose hosts began furthest apart."""
         return max(self._begins, key=lambda host: (_span_of_starts(host), len(host)))
 
     @property
     def has_several_runs(self) -> bool:
-        """Whether it holds more than one run."""
+        """Whether the file contains more than one run."""
         return len(self._begins) > 2
 
     @property
     def spread(self) -> tuple[float, float] | None:
-        """Time between the first and the last start and its error (ms); ``None`` with fewer than
-        two start times."""
+        """The time between the first and the last start, with its error (ms); ``None`` with fewer
+        than two start times."""
         if len(self.start_times) < 2:
             return None
         return start_spread(self.start_times)
@@ -371,7 +372,7 @@ class FleetReportData:
         )
 
     def slot(self, host: str, slot: HostInterval, in_totals: bool) -> None:
-        """A host's second, which comes before the totals that include it."""
+        """Note a host's second; this is called before the totals that include it."""
         if in_totals and slot.util is not None:
             self._utils.setdefault(slot.number, []).append(slot.util)
 
@@ -412,12 +413,12 @@ def _span_of_starts(began: Sequence[tuple[float, float]]) -> float:
 
 
 def _of_hosts(utils: Sequence[float]) -> dict[str, float]:
-    """Percentages of the hosts, which cannot be added: the highest, and that of the median host."""
+    """The hosts' percentages can't be added: the highest one, and that of the median host."""
     return {"highest": max(utils), "middle": statistics.median(utils)} if utils else {}
 
 
 def _rates(sums: HostSums) -> dict[str, float]:
-    """I/Os per second by direction: of fio, or of the devices if no job runs."""
+    """I/Os per second by direction: those of fio, or of the devices if no job runs."""
     if sums.fio:
         return {name: part.iops for name, part in sums.fio.items()}
     return {
@@ -434,7 +435,7 @@ def _moved(sums: HostSums) -> float | None:
 
 
 def load_fleet_report(path: Path, redact: bool = False) -> FleetReportData:
-    """The data of a file of JSON lines. UsageError if it has no frames."""
+    """The data of a file of JSON lines. Raises UsageError if it has no frames."""
     reading = Reading(path, redact, keep_bins=True)
     merger = reading.merger
     data = FleetReportData(path, reading.interval_s, redact, names=reading.name)
@@ -458,7 +459,7 @@ def load_fleet_report(path: Path, redact: bool = False) -> FleetReportData:
 
 
 def judge(path: Path, expected: Expected) -> Judged:
-    """Whether the runs in the file met expectations of --expect, each with all of its hosts."""
+    """Judge the expectations of --expect by the runs in the file, each with all of its hosts."""
     if expected.baseline is not None:
         raise UsageError("--baseline is not available for many hosts.",
                          "Give an absolute limit, e.g. --expect 'iops>=95k'.")  # fmt: skip
@@ -486,19 +487,19 @@ Cells = list[Any]
 
 
 def columns() -> Iterator[Column]:
-    """Columns of a row; ``host`` is empty in totals."""
+    """The columns of a row; ``host`` is empty in rows of totals."""
     yield Column("t", unit="s", meaning="since the first second in which a host is counted")
     yield Column("run", type=WHOLE, meaning="run number; null if the recording has none")
     yield Column("host", type=WORDS, meaning='"" in rows that sum all counted hosts')
     yield from head_columns()
     yield from figure_columns()
-    # percents are not added up
+    # the mean, because percentages can't be added
     yield BY_ID["kernel.total.util"].column("kernel.util")
     yield Column("slowest", type=WORDS, meaning="the host with the highest p99")
 
 
 class FleetRows:
-    """The rows of a file's seconds: all hosts together, then each host."""
+    """The rows of a file's seconds: for each second, all hosts together, then each host."""
 
     def __init__(self, path: Path, redact: bool) -> None:
         self.columns = [*columns()]
@@ -524,7 +525,7 @@ class FleetRows:
         reading = self._reading
         lost = [self._name(host) for host in certify_merge(reading.merger).lost]
         if self._left:
-            # the sum of the rows is less than fio's
+            # so the sum of the rows is less than fio's total
             print(f"iopstui: {self._left} I/Os are not in the rows, because a host measured only a "
                   "part of their second", file=sys.stderr)  # fmt: skip
         for title, entries in (
@@ -534,7 +535,7 @@ class FleetRows:
             print(f"iopstui: {title}: {entries}", file=sys.stderr)
 
     def _slot(self, host: str, slot: HostInterval, in_totals: bool) -> None:
-        """A host's second comes before the totals that include it."""
+        """Note a host's second; this is called before the totals that include it."""
         self._runs[slot.number] = self._reading.run
         if in_totals:
             self._slots.setdefault(slot.number, {})[host] = slot

@@ -1,5 +1,5 @@
-"""A report of many hosts: a page with charts, Markdown, JSON or a table (data.py) of their JSON
-lines.
+"""A report on many hosts, made from their JSON lines (data.py): a page with charts, Markdown, JSON
+or a table.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def heading(data: FleetReportData) -> str:
 
 
 def facts(data: FleetReportData) -> Iterator[tuple[str, str]]:
-    """Names and values."""
+    """Facts about the file, as names and values."""
     yield "file", data.file
     if data.seconds:
         begin, end = data.seconds[0].wall_ms, data.seconds[-1].wall_ms
@@ -115,7 +115,7 @@ def facts(data: FleetReportData) -> Iterator[tuple[str, str]]:
 
 
 def endings(data: FleetReportData) -> Iterator[str]:
-    """Describe how the hosts ended, and whether the sums match fio's."""
+    """How the hosts ended, and whether the sums match fio's."""
     certificate = data.certificate
     shown = replace(certificate)
     for kind in ("failed", "interrupted", "lost", "differs", "unchecked", "ramp"):
@@ -125,7 +125,8 @@ def endings(data: FleetReportData) -> Iterator[str]:
 
 
 def totals_rows(data: FleetReportData) -> Iterator[Object]:
-    """The whole run of all hosts by direction: fio's I/Os, and the requests that probes counted."""
+    """The whole run of all hosts by direction: fio's I/Os, and the requests that the probes
+    counted."""
     for name in DIRECTIONS:
         if name in data.totals.fio:
             yield {"name": name, **direction_cells(data.totals.fio[name])}
@@ -140,10 +141,10 @@ def totals_title(data: FleetReportData) -> str:
 
 
 def run_rows(data: FleetReportData) -> list[Object]:
-    """A row for each of several runs, with its messages."""
+    """If there are several runs, a row for each, with its messages."""
     return [
         {"run": row.number, "job": data.names.text(row.job), "hosts": f"{row.finished}/{row.hosts}",
-         # what was said names hosts
+         # no messages in a redacted report, because they name hosts
          "ended": "; ".join((row.ending, *(() if data.redact else row.messages))),
          **direction_cells(row.totals.total)}
         for row in data.runs
@@ -151,7 +152,7 @@ def run_rows(data: FleetReportData) -> list[Object]:
 
 
 def host_rows(data: FleetReportData) -> list[Object]:
-    """A row for each host, the one with the highest p99 first."""
+    """A row for each host, beginning with the highest p99."""
     rows = []
     for name, host in data.hosts.items():
         outcome = host.outcome or ("ended" if host.has_ended else "lost")
@@ -171,7 +172,7 @@ def second_rows(data: FleetReportData) -> list[SecondRow]:
 
 
 def which_seconds(data: FleetReportData) -> str:
-    """Which of them ``second_rows`` has."""
+    """Which seconds ``second_rows`` contains, in words."""
     step = max(1, -(-len(data.seconds) // MAX_SECONDS))
     return "every row" if step == 1 else f"every {step}th row; CSV and JSON have all"
 
@@ -181,7 +182,7 @@ Figures = Mapping[str, float | None]
 
 
 def charts(data: FleetReportData) -> list[str]:
-    """Charts with values; "" if there is none."""
+    """The charts that have values."""
     if not data.seconds:
         return []
     times = Times(0.0, max(data.length_s, data.interval_s))
@@ -199,7 +200,7 @@ def charts(data: FleetReportData) -> list[str]:
 def _curves(
     data: FleetReportData, series: Sequence[tuple[str, str]], of: Callable[[SecondRow], Figures]
 ) -> list[Curve]:
-    """A curve for each name, in its style, from each second's figure of that name."""
+    """A curve for each name, with its style, made from each second's figure of that name."""
     middle = data.interval_s / 2
     return [
         Curve(name, style, [(row.t + middle, of(row).get(name)) for row in data.seconds])
@@ -226,7 +227,7 @@ def _of_fio(data: FleetReportData, times: Times) -> Iterator[str]:
 
 
 def _of_kernels(data: FleetReportData, times: Times) -> Iterator[str]:
-    """Charts from /proc/diskstats; none for hosts whose files are on no disk."""
+    """Charts from /proc/diskstats; none if the hosts' files are on no disk."""
     if all(row.kernel[READS] is None for row in data.seconds):
         return
     curves = _curves(data, ((READS, "fio"), (WRITES, "device")), lambda row: row.kernel)
@@ -266,15 +267,16 @@ MAX_HOSTS = 200
 def rendered(
     path: Path, kind: str, redact: bool, outcomes: Sequence[ExpectationChecked] = ()
 ) -> str:
-    """The report's text, of a ``kind`` of ``RENDER``. UsageError for a file without frames."""
+    """The report as text of a ``kind`` in ``RENDER``. Raises UsageError for a file without
+    frames."""
     data = load_fleet_report(path, redact)
-    # why one was not met names hosts
+    # no reasons in a redacted report, because they name hosts
     data.outcomes = [replace(each, why="") for each in outcomes] if redact else outcomes
     return RENDER[kind](data)
 
 
 def _blocks(data: FleetReportData, drawn: Sequence[str], most: int) -> Iterator[Block]:
-    """The page's content, with at most ``most`` hosts; the first chart is on the first screen."""
+    """The page's content, with at most ``most`` hosts. The first chart is on the first screen."""
     rest = list(drawn)
     yield Heading(1, heading(data))
     yield from overview(data).blocks(rest)
@@ -285,7 +287,7 @@ def _blocks(data: FleetReportData, drawn: Sequence[str], most: int) -> Iterator[
         yield from (Heading(2, totals_title(data)), Table.from_rows(WHOLE, rows))
     if rest:
         yield from (Heading(2, "Charts"), Charts(rest))
-    # what `merge` writes has none
+    # the totals that `merge` writes have no hosts
     if hosts := host_rows(data):
         yield from (
             Heading(2, "Hosts, slowest first"),
@@ -340,7 +342,7 @@ RENDER: Mapping[str, Callable[[FleetReportData], str]] = {
 }  # fmt: skip
 
 
-# What the first screen of a report on many hosts says.
+# The first screen of a report on many hosts.
 
 
 NO_ANSWER = (
@@ -350,7 +352,7 @@ NO_ANSWER = (
 
 
 def overview(data: FleetReportData) -> Overview:
-    """What somebody who decides reads first."""
+    """The overview, for somebody who has to decide."""
     given = _answers(data)
     recorded = [*_recorded_outcomes(data)]
     verdicts = [*map(verdict_of, data.outcomes), *(verdict for verdict, _ in recorded)]
@@ -360,8 +362,8 @@ def overview(data: FleetReportData) -> Overview:
 
 
 def _recorded_outcomes(data: FleetReportData) -> Iterator[tuple[str, str]]:
-    """The outcomes of --expect at the end of each run: the verdict, and a sentence. Expectations
-    that the report itself judges are not repeated."""
+    """The outcomes of --expect that were recorded at the end of each run: the verdict, and a
+    sentence. Expectations that the report itself judges are left out."""
     asked = {" ".join(outcome_event_text(each).split()) for each in data.outcomes}
     said = [(f"Run {run.number}: ", run.messages) for run in data.runs] or [("", data.messages)]
     for run, messages in said:
@@ -394,14 +396,15 @@ def _measured(data: FleetReportData) -> str:
 
 
 def _apart(data: FleetReportData) -> str:
-    """A note that the rates are sums of figures that were not measured at the same time."""
+    """A note that the rates are sums of figures that were measured at different times; ""
+    otherwise."""
     certificate = data.certificate
     shared = certificate.shared_seconds >= LEAST_SHARED * certificate.seconds
     return "" if shared else ", which did not all run at one time,"
 
 
 def _of_hosts(data: FleetReportData) -> Iterator[Reason]:
-    """Hosts whose figures are not whole."""
+    """The states that the report has because of hosts whose figures are not complete."""
     certificate = data.certificate
     hosts = units.counted(certificate.hosts, "host")
     if certificate.failed:
@@ -422,8 +425,8 @@ def _answers(data: FleetReportData) -> list[AnswerGiven]:
 
 
 def _shown(data: FleetReportData, given: AnswerGiven) -> AnswerGiven:
-    """The answer as the report may show it. If redacted, only its state is kept: its text names
-    programs, disks and cgroups."""
+    """The answer as the report may show it. In a redacted report only its state is kept, because
+    its text names programs, disks and cgroups."""
     if not data.redact:
         return given
     private = replace(given.answer, text=REDACTED, who="", disk="")
@@ -433,7 +436,7 @@ def _shown(data: FleetReportData, given: AnswerGiven) -> AnswerGiven:
 def _of_themselves(
     data: FleetReportData, worst: Mapping[str, AnswerGiven]
 ) -> Iterator[AnswerGiven]:
-    """One answer for all hosts."""
+    """One answer that stands for all single hosts."""
     if not worst:
         return
     bad = {data.names(name): _shown(data, given) for name, given in worst.items()

@@ -1,2 +1,2 @@
-"""Many hosts on the screen: their totals on the dashboard, a row or a map of all, and any single
-host."""
+"""Many hosts on the screen: their totals on the dashboard, a list or a map of the hosts, and any
+single host."""

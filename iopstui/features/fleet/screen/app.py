@@ -50,18 +50,18 @@ FLEET_SCREEN_BINDINGS = bindings_of_screen((*FLEET_ACTIONS, *REPLAY_ONLY))
 NO_JOB_TO_SWEEP = "a sweep needs a job: iopstui fleet HOSTS --job JOB"
 NONE_RECORDED = "no sweep in this recording so far"
 SHOW_AGE_AFTER_S = 2.0
-"""After this time without a new second the screen updates the age of its data."""
+"""If no new second comes for this long, the screen updates the shown age of its data."""
 
 
 class FleetScreen(FleetDashboard):
-    """The dashboard with its keys."""
+    """The dashboard with the bindings of its keys."""
 
     BINDINGS = FLEET_SCREEN_BINDINGS
 
 
 class FleetApp(IopstuiApp):
-    """Shows ``fleet``; key r runs ``job`` on all hosts (``None``: they are watched). It begins with
-    the sweep of a ``plan``, if there is one. ``recording`` is written or played."""
+    """Shows ``fleet``. The key r runs ``job`` on all hosts (``None``: they are only watched). It
+    begins with the sweep of ``plan``, if there is one. ``recording`` is written or played."""
 
     BINDINGS = FLEET_BINDINGS
     help_first = HELP
@@ -116,20 +116,20 @@ class FleetApp(IopstuiApp):
         return FleetExperiments(self.fleet, job_seconds(self.jobs.job, self.jobs.overrides))
 
     def extra_parts(self) -> list[Part]:
-        """Parts for a replay."""
+        """Further parts, which only a replay has."""
         return []
 
     def strip(self, width: int, height: int, tabbed: bool) -> Sequence[Row]:
-        """Rows below the charts, in a replay."""
+        """Rows above the message, which only a replay has."""
         return ()
 
     def missing_actions(self) -> frozenset[str]:
-        """Actions that this screen doesn't have."""
+        """The actions that this screen doesn't have."""
         return NOT_IN_FLEET
 
     @property
     def state(self) -> LiveState:
-        """State of all hosts, whichever is shown."""
+        """The state of all hosts together, even while a single host is shown."""
         return self.source.all
 
     # -- start and end
@@ -150,7 +150,7 @@ class FleetApp(IopstuiApp):
             self.experiments.begin(background, background.preview(self._plan))
 
     async def action_quit(self) -> None:
-        """Stop all hosts, then quit; the second time don't wait for them."""
+        """Stop all hosts, then quit. The second time, don't wait for them."""
         runs = self.fleet.runs
         if self._leaving and runs.live:
             runs.kill()
@@ -160,7 +160,8 @@ class FleetApp(IopstuiApp):
         await super().action_quit()
 
     def exit_code(self) -> int:
-        """Exit code of the last run; a run stopped by a key or by leaving has not failed."""
+        """The exit code of the last run. A run that was stopped by a key or by quitting has not
+        failed."""
         last = self.fleet.last
         code = EXIT_OK if last is None else last.code
         return EXIT_OK if code == EXIT_INTERRUPTED else code
@@ -169,7 +170,7 @@ class FleetApp(IopstuiApp):
         return "" if self._watch_only or self._hosts_keys.on_host else self.jobs.job
 
     def refresh_footer(self) -> None:
-        """Refresh the footer without the keys that do nothing now."""
+        """Refresh the footer, without the keys that have no effect now."""
         if self.dashboard is not None:
             idle = {
                 " ".join(key.label for key in action.keys)

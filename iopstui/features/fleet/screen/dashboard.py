@@ -1,4 +1,4 @@
-"""The dashboard of many hosts, and its data: all hosts, or one from the rows it sends."""
+"""The dashboard of many hosts, and its data: all hosts, or one host by the rows that it sends."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ from iopstui.ui.state.live import DEVICE_IOPS, FIO_IOPS, LiveState
 
 
 class HostView:
-    """The state of one host, with its last minutes on the charts; ``apply`` takes its events."""
+    """The state of one host, with its last minutes on the charts. ``apply`` processes its
+    events."""
 
     def __init__(
         self, host: HostState, frame: Object | None, second: int, interval_s: float
@@ -84,7 +85,8 @@ class HostView:
         event = event_of(frame, self.target.opened)
         if event is None:
             return
-        # the last frame of a lost host is older than the fleet's newest second
+        # not later than the host's last second: a lost host's last frame is older than the newest
+        # second
         second = min(second, host.history[IOPS].last)
         for number in range(second + 1 - HISTORY_SECONDS, second):
             t = event.t - (second - number) * interval_s
@@ -109,7 +111,7 @@ class HostView:
             case FindingReported(finding=found):
                 times = [None if t is None else t + self._clock_shift_s
                          for t in (found.since, found.until)]  # fmt: skip
-                # keys act on all hosts
+                # without the finding's key and test, because keys act on all hosts
                 moved = replace(found, key="", test=(), since=times[0], until=times[1])
                 self.state.apply(FindingReported(event.t + self._clock_shift_s, moved))
             case None:
@@ -118,8 +120,8 @@ class HostView:
                 self.state.apply(replace(event, t=event.t + self._clock_shift_s))
 
     def _apply_frame(self, event: FrameReady) -> None:
-        """Apply a frame unless it is older. A new session restarts the clock: watching after a run
-        continues with the same state, a new run gets a new one."""
+        """Apply a frame unless it is older than the last one. A new session restarts the clock:
+        watching after a run continues with the same state, while a new run gets a new one."""
         previous, frame = self.state.frame, event.frame
         if previous is not None and frame.t < previous.t - self._clock_shift_s - 1:
             gap_s = max(0.0, frame.wall_ms - previous.wall_ms) / 1000
@@ -133,8 +135,8 @@ class HostView:
 
 
 class HostsSource:
-    """The states of ``fleet``: ``all`` its totals, ``hosts`` a line each, and ``one`` host if it is
-    shown. The shown state is that of ``port``."""
+    """The states that the screen can show: ``all`` has the totals of ``fleet``, ``hosts`` a line
+    for each host, and ``one`` is the host that is shown, if any. The state of ``port`` is shown."""
 
     def __init__(self, port: Port, fleet: FleetController) -> None:
         self.fleet = fleet
@@ -142,16 +144,16 @@ class HostsSource:
         self.all = LiveState()
         self.one: HostView | None = None
         self._port = port
-        # the host that was shown at the last position of the recording
+        # the host that was shown before a jump, to show it again
         self._again = ""
 
     @property
     def odd_host(self) -> str:
-        """The host that the answer on all of them is about; "": about no single one."""
+        """The host that the answer about all hosts names; "" if it names none."""
         return self.all.answer.disk if self.all.answer is not None else ""
 
     def take_events(self) -> None:
-        """Take what the fleet has told since."""
+        """Process the events of the fleet since the last call."""
         events, one = self.fleet.events, self.one
         while events:
             event = events.popleft()
@@ -163,12 +165,13 @@ class HostsSource:
         answer, second = self.all.answer, self.hosts.second
         if (answer is not None and answer.rule == ABSENT and second is not None
                 and not absent_hosts(self.hosts)):  # fmt: skip
-            self._judge(second)  # the host came again or has ended; perhaps no second follows
+            # judge again: the host is back or has ended, and perhaps no further second comes
+            self._judge(second)
         host = self.hosts.hosts.get(self._again)
-        # only once it has a second here: its newest frame may be from the last position
+        # wait for a second at this position: the host's newest frame may be from before the jump
         if host is not None and host.session is not None and host.series.last >= 0:
             self.show(host.name)
-        # the host on the screen has a new state if its session has begun again
+        # if the shown host's session has begun again, its state is a new one
         elif one is not None and self._port.state is not one.state:
             self._port.restart_state(one.state)
 
@@ -182,7 +185,8 @@ class HostsSource:
             state.apply(AnswerGiven(state.t, answer))
 
     def restart(self) -> None:
-        """The recording continues elsewhere: show all hosts until the shown one has come again."""
+        """Restart after a jump in the recording: show all hosts until the host that was shown
+        appears again."""
         again = self.one.name if self.one is not None else self._again
         self.show_all()
         self._again = again
@@ -230,11 +234,11 @@ TITLES = ("IOPS", "latency", "numbers", "hosts")
 HOSTS_TAB = TITLES.index("hosts")
 MIN_CHART_ROWS = 9
 HOSTS_WIDTH = 62
-"""Columns of the hosts beside the CPUs of one, on a wide screen."""
+"""The width of the hosts' panel beside one host's CPUs, on a wide screen."""
 IN_SPLIT = 1000
-"""More rows than a screen has: the CPUs of one host are beside the hosts, never below them."""
+"""More rows than any screen has, so that one host's CPUs are beside the hosts, never below them."""
 MAX_NAMED = 12
-"""Hosts with findings that are named."""
+"""How many hosts with findings are named."""
 NO_CPUS = "no CPU figures: a host sends them only while it is shown"
 KERNEL_COLUMNS = (
     DiskRates.r_s.screen_column(DEVICE), DiskRates.w_s.screen_column(DEVICE),
@@ -247,7 +251,8 @@ _BY_NAME = {panel.name: panel for panel in PANELS}
 
 
 class FleetDashboard(TypeToFilter, Dashboard):
-    """Letters that are not keys filter the hosts; Enter shows the one under the cursor."""
+    """The dashboard of a fleet. Letters that are not keys filter the hosts; Enter shows the host
+    under the cursor."""
 
     allows_fullscreen = has_heat_cells = False
     regions = ("iops", "latency", "fio", "hosts")
@@ -261,7 +266,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
     )
 
     _of_one = False
-    """Whether one host is shown; then ``_other_tab`` is the tab of all hosts."""
+    """Whether one host is shown; ``_other_tab`` is then the tab to which Esc returns."""
     _other_tab = 0
 
     def __init__(
@@ -299,7 +304,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
         if of_one != self._of_one:
             self._of_one = of_one
             self.tab, self._other_tab = self._other_tab, self.tab
-        # while one host is shown, letters are keys again, and Esc returns to the filtered hosts
+        # while one host is shown, letters do not filter; Esc leads back to the filtered hosts
         self._typing = self.source.one is None and bool(self.filter_text)
         self._show_panes()
         if self._plan is not None:
@@ -307,17 +312,17 @@ class FleetDashboard(TypeToFilter, Dashboard):
 
     @property
     def quit_label(self) -> str:  # type: ignore[override]
-        """What q does."""
+        """The label of the key q."""
         return "Quit" if self.source.one is None else "Back"
 
     @property
     def kept_tab(self) -> int:
-        """The tab of all hosts."""
+        """The tab to save: that of all hosts."""
         return self._other_tab if self._of_one else self.tab
 
     @property
     def own_layout(self) -> tuple[str, ...]:
-        """Order of the hosts, and whether they are shown as a map."""
+        """The order of the hosts, and whether they are shown as a map."""
         return self.hosts.layout
 
     def restore_own(self, words: Sequence[str]) -> None:
@@ -329,13 +334,13 @@ class FleetDashboard(TypeToFilter, Dashboard):
         self.paint(even_if_frozen=True)
 
     def cpu_rows(self) -> int:
-        """Rows wanted by the hosts, or by the CPUs beside them."""
+        """The number of rows that the hosts, or the CPUs beside them, need."""
         hosts = len(self.source.hosts.hosts)
         return hosts if self.source.one is None else max(hosts, super().cpu_rows())
 
     def make_plan(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
-        """Give the hosts the rows that the charts can spare, and some of these to the CPUs of a
-        shown host."""
+        """Give the hosts the rows that the charts can spare, and some of these rows to a shown
+        host's CPUs."""
         plan = super().make_plan(width, height, strip)
         hosts, cpus = plan.cpus, plan.extra.get("cpus", NO_BOX)
         if not plan.tabbed and plan.cpus.height:
@@ -354,7 +359,8 @@ class FleetDashboard(TypeToFilter, Dashboard):
         return replace(plan, extra={**plan.extra, "hosts": hosts, "cpus": cpus})
 
     def title_line(self, width: int) -> Row:
-        """The hosts, how many are active, and how far apart they started; or the shown host."""
+        """The title: the hosts, how many are active, and how far apart they started; or the shown
+        host."""
         line = Line(width, self.charset).add(" ").add(printable(self.source.fleet.title), BOLD)
         if self.source.one is not None:
             return self._title_of_one(line)
@@ -366,7 +372,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
                 line.try_add((f"  {counts[state]} {state}", STYLES[state]))
         second = fleet.second
         if second is not None and self.shown_state.probe_frame is not None:
-            # the hosts whose probes give the device's percentiles
+            # the number of hosts whose probes measure the device's percentiles
             device = second.sums.device
             is_complete = device.hosts == second.counted
             line.try_add((f"  {device.describe(second.counted)}", DIM if is_complete else WARNING))
@@ -392,12 +398,12 @@ class FleetDashboard(TypeToFilter, Dashboard):
         return line.build()
 
     def _answer(self) -> Answer | None:
-        """The answer on all hosts (no single disk has their combined figures), or on the shown
-        one."""
+        """The answer about all hosts (their combined figures belong to no single disk), or about
+        the shown host."""
         return self.shown_state.answer if self.source.one is None else super()._answer()
 
     def finding_rows(self, width: int) -> list[Row]:
-        """Findings on all hosts together, and which hosts have findings of their own."""
+        """Findings about all hosts together, and which hosts have findings of their own."""
         hosts = [] if self.source.one is not None else self.source.hosts.hosts_with_findings()
         if not hosts:
             return super().finding_rows(width)
@@ -416,7 +422,8 @@ class FleetDashboard(TypeToFilter, Dashboard):
         )  # fmt: skip
 
     def _click_panel(self, x: int, y: int, chain: int) -> None:
-        """On a column's title: sort by it; again: reverse. On a host: select it; twice: show it."""
+        """Handle a click. On a column's title: sort by it, or reverse the order. On a host: select
+        it; a double click shows it."""
         plan, hosts, fio = self._plan, self.hosts, not self.source.fleet.watching
         box = self.panels["hosts"].box
         if plan is not None and mouse.inside(box, x, y):
@@ -448,7 +455,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
 
 
 def _rows_given_to_hosts(plan: layout.LayoutPlan, rows: int) -> layout.LayoutPlan:
-    """Move ``rows`` from the charts to the hosts."""
+    """Move ``rows`` from the charts to the hosts' panel."""
 
     def up(box: Box) -> Box:
         return replace(box, y=box.y - rows)
@@ -464,7 +471,7 @@ def _rows_given_to_hosts(plan: layout.LayoutPlan, rows: int) -> layout.LayoutPla
 
 
 def _kernel_rows(data: PanelData, width: int, height: int) -> list[Row]:
-    """Sums over the devices of all hosts; util is their mean."""
+    """The sums over the devices of all hosts; util is their mean."""
     title = rule(
         width, data.charset, ("Devices of all hosts, this second", BOLD),
         right=((f"{f.MISSING} = no such request", DIM),),

@@ -1,7 +1,7 @@
-"""Map of hosts over time: a row for each host or for several neighbours, fuller for outliers.
+"""A map of hosts over time: a row for each host or for several neighbours, fuller for outliers.
 
 A cell shows how far the worst host of its row is from the median of all hosts in that second.
-Changes that all hosts share leave it light; the totals' charts show those."""
+Changes that all hosts share do not show here, but in the charts of the totals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iopstui.ui.draw.rows import Line, Piece, Row
 from iopstui.ui.draw.style import BOLD, DIM, Charset
 
 LEVEL_RATIOS = (1.1, 1.5, 2.0, 4.0)
-"""Ratios to the median at which a cell gets the next fuller shade (for IOPS: median / IOPS)."""
+"""At these ratios to the median (for IOPS: median / IOPS), a cell gets the next fuller shade."""
 LEGEND = ("<1.1", "1.1", "1.5", "2", "4×")
 MAX_LABEL = 26
 MARK_SPACING = 20
@@ -27,8 +27,8 @@ _Levels = list["int | None"]
 
 
 class HostMap:
-    """A map of hosts over time; only new columns are computed, all of them when hosts or window
-    change."""
+    """A map of hosts over time. Usually only new columns are computed; all of them if the hosts or
+    the window change."""
 
     def __init__(self, charset: Charset) -> None:
         self._charset = charset
@@ -40,7 +40,7 @@ class HostMap:
         self._start = 0
 
     def legend(self, measure: str, fio: bool) -> list[Piece]:
-        """Meaning of the shades."""
+        """The meaning of the shades."""
         measure_text = LEGENDS.get(measure, f"{'p99' if fio else 'await'} / median")
         pieces: list[Piece] = [(f"  {measure_text}", DIM)]
         shades = density.shades(self._charset)
@@ -57,7 +57,7 @@ class HostMap:
         width: int,
         height: int,
     ) -> list[Row]:
-        """``height`` rows, the last one with the time of day."""
+        """``height`` rows; the last one shows the time of day."""
         group_rows = max(1, height - 1)
         if (id(hosts), group_rows) != self._label_cache[0]:
             longest = max(map(len, self._group_names(hosts, group_rows)), default=0)
@@ -83,7 +83,7 @@ class HostMap:
         return [name_range([host.name for host in group]) for group in groups(hosts, rows)]
 
     def _follow(self, first: int, second: int, columns: int) -> None:
-        """Scroll by a quarter once the map is full."""
+        """Scroll by a quarter of the width when the map is full."""
         step = max(1, columns // 4)
         self._start = first + max(0, (second - first - columns) // step + 1) * step
 
@@ -127,7 +127,8 @@ def groups(hosts: Sequence[HostState], rows: int) -> list[list[HostState]]:
 def _level(
     group: Sequence[HostState], measure: str, number: int, middle: float | None
 ) -> int | None:
-    """Shade of the worst host; UNKNOWN unless more than half of the group was measured."""
+    """The shade of the group's worst host; UNKNOWN unless more than half of the group was
+    measured."""
     if middle is None:
         return None
     values = [value for host in group if (value := host.value(measure, number)) is not None]

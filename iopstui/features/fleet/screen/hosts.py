@@ -1,4 +1,4 @@
-"""The panel of hosts: a row each if they fit, else a map over time beside the worst hosts."""
+"""The panel of hosts: a row for each if they fit, else a map over time beside the worst hosts."""
 
 from __future__ import annotations
 
@@ -40,18 +40,19 @@ from iopstui.ui.draw.rows import Line, Piece, Row, Table, message, pad, rule
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
 
 FEW_HOSTS = 20
-"""Up to this many hosts have a row each, even if the list has to scroll."""
+"""Up to this number of hosts, each has a row, even if the list has to scroll."""
 NAME, WORST, STATE, OUTLIERS = "name", "worst", "state", "odd"
 ORDERS = (NAME, WORST, *FIGURES, STATE, OUTLIERS)
 BY, REVERSED, MAP, ROWS = "by-", "reversed", "map", "rows"
 LAYOUT_PANELS = ("iops", "latency", "numbers", "hosts", "runs")
-"""In the order of the keys 1 to 5."""
+"""The panels in the order of the keys 1 to 5."""
 LAYOUT_WORDS = (*(f"{BY}{order}" for order in ORDERS), REVERSED, MAP, ROWS)
-"""Words of a saved layout about the hosts."""
+"""Words of a saved layout that are about the hosts."""
 
 
 def _time(ns: float | None) -> str:
-    """A latency as text. An await of 0 is below the kernel's millisecond; a p99 is never 0."""
+    """A latency as text. An await of 0 means less than the kernel's unit, 1 ms; a p99 is never
+    0."""
     return f.dense_ms(None if ns is None else ns / 1e6)
 
 
@@ -60,7 +61,7 @@ STYLES = {
     INCOMPLETE: WARNING, DONE: DIM, READY: DIM, CONNECTING: DIM, IDLE: DIM,
 }  # fmt: skip
 BAD_STATES = tuple(state for state, style in STYLES.items() if style is not DIM)
-"""The worst one first."""
+"""The bad states, worst first."""
 
 
 def _severity(host: HostState) -> int:
@@ -71,12 +72,12 @@ COLUMNS = (
     Column(IOPS, "IOPS", 6, f.number, style=FIO, sorts=UP),
     Column(BW, "MiB/s", 6, f.mib, sorts=UP),
     Column(WAIT, "p99", 7, _time, sorts=DOWN),
-    # without a job, await takes the place of p99
+    # shown in place of p99 if no job runs
     Column(AWAIT, "await", 7, _time, rank=2, sorts=DOWN),
     Column(UTIL, "util%", 5, f.percent, rank=1, sorts=DOWN),
     Column(STATE, "state", 8, sorts=UP, key=_severity),
 )
-"""Columns of a host, beside its name."""
+"""The columns of a host, besides its name."""
 SORTED_BY = {
     NAME: Column("sort_key", "host", sorts=UP),
     OUTLIERS: Column("oddness", "outliers", sorts=DOWN),
@@ -87,11 +88,11 @@ MINUTE_S = 60
 MIN_SPARKLINE = 12
 LIST_WIDTH = 62
 SORT_INTERVAL_S = 5
-"""Seconds between two sorts by figures."""
+"""Seconds between two sorts by a figure."""
 
 
 def matches(name: str, text: str) -> bool:
-    """Whether a host matches the filter: parts of its name, or a node set."""
+    """Whether a host matches the filter, which has parts of its name or node sets."""
     return all(_matches_term(name, term) for term in text.lower().split())
 
 
@@ -99,14 +100,14 @@ def _matches_term(name: str, term: str) -> bool:
     if "[" not in term:
         return any(part in name.lower() for part in term.split(",") if part) or term == ","
     names = _expand_nodes(term)
-    # not complete yet, or a group (not looked up)
+    # the node set is still incomplete, or a group, which is not looked up
     return term.partition("[")[0] in name.lower() if names is None else name.lower() in names
 
 
 @lru_cache(maxsize=16)
 def _expand_nodes(term: str) -> frozenset[str] | None:
-    """The hosts of a node set; ``None`` if the text is not one. Groups are not looked up while
-    typing."""
+    """The hosts of a node set; ``None`` if the text is not one. Groups are not looked up, because
+    the user is still typing."""
     if not has_ranges(term) or {*term} & {*"@*?!&^"}:
         return None
     try:
@@ -116,15 +117,14 @@ def _expand_nodes(term: str) -> frozenset[str] | None:
 
 
 class HostsView:
-    """View of the hosts: ``order`` (``reverse``: descending instead of ascending, or the other way
-    round), ``filter_text``, the ``cursor``, and ``as_map`` (``None``: depends on the number of
-    hosts)."""
+    """The view of the hosts: ``order`` (``reverse``: the opposite direction), ``filter_text``, the
+    ``cursor``, and ``as_map`` (``None``: depends on the number of hosts)."""
 
     def __init__(self, charset: Charset) -> None:
         self.order = NAME
         self.reverse = False
         self.effective_order = NAME
-        """The order in use: beside a map the worst hosts come first instead of names."""
+        """The order in use: beside a map, the worst hosts come first if ``order`` is NAME."""
         self.filter_text = ""
         self.cursor = 0
         self.as_map: bool | None = None
@@ -143,7 +143,7 @@ class HostsView:
 
     @property
     def layout(self) -> tuple[str, ...]:
-        """Words of a saved layout that are not the default, e.g. ("by-util", "map")."""
+        """The words of a saved layout that differ from the default, e.g. ("by-util", "map")."""
         words = (
             f"{BY}{self.order}" if self.order != NAME else "", REVERSED if self.reverse else "",
             "" if self.as_map is None else MAP if self.as_map else ROWS,
@@ -157,17 +157,17 @@ class HostsView:
 
     @property
     def selected(self) -> HostState | None:
-        """The host that Enter opens."""
+        """The host that Enter would open."""
         return self._listed_hosts[self.cursor] if self.cursor < len(self._listed_hosts) else None
 
     def next_order(self, fio: bool) -> str:
-        """Switch to the next order; return its text. Without a job await takes the place of p99, so
-        it is no order of its own."""
+        """Switch to the next order. Returns its name in words. Without a job, await replaces p99,
+        so it is not an order of its own."""
         orders = [order for order in ORDERS if fio or order != AWAIT]
         return self.sort_by(orders[(orders.index(self.order) + 1) % len(orders)], fio)
 
     def sort_by(self, order: str, fio: bool) -> str:
-        """Sort in this order, not reversed; return its name for people."""
+        """Sort in this order, not reversed. Returns its name in words."""
         self.order, self.reverse = order, False
         self.move_to_top()
         return order_text(order, fio)
@@ -178,7 +178,7 @@ class HostsView:
         return order_text(self.order, fio, self.reverse)
 
     def title_at(self, x: int, y: int, fio: bool) -> str | None:
-        """The order of the column title in this cell of the panel."""
+        """The order for the column title at this cell of the panel."""
         left_column, top = self._list_origin
         title = next(
             (name for begin, end, name in self._titles if begin <= x - left_column < end), None
@@ -190,7 +190,7 @@ class HostsView:
         )
 
     def select_at(self, x: int, y: int) -> bool:
-        """Select the host in this cell of the panel; False if there is none."""
+        """Select the host at this cell of the panel. Returns False if there is none."""
         left_column, top = self._list_origin
         index = self._top + y - top - 1
         if x < left_column or y <= top or index >= len(self._listed_hosts):
@@ -202,12 +202,13 @@ class HostsView:
         self.cursor, self._selected_name = 0, None
 
     def move(self, by: int) -> None:
-        """Select the next or previous host; from then on the cursor stays with that host."""
+        """Select the next or previous host. From then on the cursor stays with that host."""
         self.cursor = max(0, min(self.cursor + by, len(self._listed_hosts) - 1))
         self._selected_name = self._listed_hosts[self.cursor].name if self._listed_hosts else None
 
     def _sorted_hosts(self, hosts: list[HostState], order: str, second: int) -> list[HostState]:
-        """The sorted hosts, sorted again only every few seconds so that rows can be read."""
+        """The hosts in their order, sorted again only every few seconds, so that rows can be
+        read."""
         key = (id(hosts), len(hosts), order, self.reverse, self._odd)
         if self._sort_cache[0] != key or not 0 <= second - self._sort_cache[1] < SORT_INTERVAL_S:
             ordered = order_hosts(hosts, order, second, self.reverse)
@@ -217,7 +218,7 @@ class HostsView:
         return self._sort_cache[2]
 
     def is_map(self, hosts: int, rows: int) -> bool:
-        """Whether this many hosts are shown as a map, not as a list."""
+        """Whether this number of hosts is shown as a map, not as a list."""
         return hosts > max(FEW_HOSTS, rows) if self.as_map is None else self.as_map
 
     def matching_hosts(self, fleet: FleetState) -> list[HostState]:
@@ -235,8 +236,8 @@ class HostsView:
         self, fleet: FleetState, second: int, width: int, height: int, odd: str = "",
         shown: str = "",
     ) -> list[Row]:  # fmt: skip
-        """The panel, as of this second. In order of names, the ``odd`` host comes first. While one
-        is ``shown``, the hosts are rows."""
+        """The panel for this second. If sorted by name, the ``odd`` host comes first. While one
+        host is ``shown``, the hosts are a list."""
         self._odd, self._shown = odd, shown
         hosts = self.matching_hosts(fleet)
         as_map = self.is_map(len(hosts), height - 2)
@@ -278,7 +279,7 @@ class HostsView:
     def _measure(self) -> str:
         return self.order if self.order in (IOPS, UTIL) else WAIT
 
-    # -- a row each
+    # -- the list
 
     def _list_rows(
         self,
@@ -302,7 +303,7 @@ class HostsView:
         visible_hosts = hosts[self._top : self._top + visible]
         top = sparkline_scale(visible_hosts, second) if with_sparkline else 0.0
         self._titles = table.spans("host")
-        # between two runs the wait column is p99, as in a run
+        # between two runs, the column's title stays p99, as in a run
         fio = not fleet.watching or fleet.between_runs
         by = SORTED_BY.get(self.effective_order)
         sorted_title = "" if by is None else _title(by, fio)
@@ -347,11 +348,11 @@ class HostsView:
     def _table(self, fleet: FleetState, second: int, width: int) -> Table[HostState]:
         names = max((len(name) for name in fleet.hosts), default=0)
         label = max(MIN_NAME, min(MAX_NAME, names + 1))
-        # between two runs the column of p99 stays, and is empty
+        # between two runs, the column of p99 stays, but is empty
         fio = not fleet.watching or fleet.between_runs
 
         def now(figure: str, host: HostState) -> float | None:
-            # a run that starts has no figures yet
+            # when a run starts, it has no figures yet
             is_starting = fleet.running and not (fleet.has_second or fleet.between_runs)
             no_wait = figure == WAIT and fleet.between_runs and fleet.has_second
             return None if is_starting or no_wait else host.value(figure, second)
@@ -360,16 +361,16 @@ class HostsView:
             replace(column, title=_title(column, fio), read=partial(now, column.id))
             if column.id in FIGURES else column for column in COLUMNS if fio or column.id != AWAIT
         ]  # fmt: skip
-        # the sparkline on the right must not widen the columns
+        # not the full width: the columns must not grow into the space of the sparklines
         used = label + sum(column.cells for column in columns)
         return Table(columns, label, min(width, used), self._charset)
 
-    # -- many
+    # -- the map
 
     def _map_and_list(
         self, fleet: FleetState, hosts: list[HostState], second: int, width: int, height: int
     ) -> list[Row]:
-        """The map, and the worst hosts beside or below it."""
+        """The map, with the worst hosts beside or below it."""
         ordered = self._sorted_hosts(hosts, self.effective_order, second)
         measure = self._measure
         if width >= 2 * LIST_WIDTH:
@@ -404,7 +405,8 @@ def _minute_iops(host: HostState, second: int) -> list[float | None]:
 
 
 def sparkline_start(start: int | None, second: int) -> int:
-    """First second of the sparklines: they scroll by a quarter when full, like a chart."""
+    """The first second of the sparklines. Like charts, they scroll by a quarter when they are
+    full."""
     first = start if start is not None and start <= second else second
     step = MINUTE_S // 4
     return first + max(0, (second - first - MINUTE_S) // step + 1) * step
@@ -413,7 +415,7 @@ def sparkline_start(start: int | None, second: int) -> int:
 def sparkline(
     host: HostState, first: int, second: int, cells: int, top: float, charset: Charset
 ) -> str:
-    """IOPS of a minute in this many cells, on one scale for all hosts."""
+    """A minute of IOPS in this number of cells, on the same scale for all hosts."""
     cell_s = -(-MINUTE_S // cells)
     bars = density.bars(charset)
     text = ""
@@ -434,8 +436,8 @@ def sparkline(
 def order_hosts(
     hosts: Sequence[HostState], order: str, second: int, reverse: bool = False
 ) -> list[HostState]:
-    """Sort hosts that are given by name; "worst": the worst hosts, then the others. ``reverse``:
-    the opposite order; hosts without the figure stay last."""
+    """Sort hosts that are in the order of their names; "worst": the worst hosts first, then the
+    others. ``reverse``: the opposite direction, but hosts without the figure stay last."""
     if order == WORST:
         return [*{host.name: host for host in (*_worst_hosts(hosts, second), *hosts)}.values()]
     column = SORTED_BY[order]
@@ -445,7 +447,7 @@ def order_hosts(
 
 
 def _worst_hosts(hosts: Sequence[HostState], second: int, count: int = 6) -> list[HostState]:
-    """Absent hosts, then the slowest, then the outliers; each once."""
+    """Absent hosts, then the slowest, then the outliers; each host once."""
     absent = [host for host in hosts if host.state in ABSENT_STATES][: 2 * count]
     active = [host for host in hosts if host.state not in ABSENT_STATES]
     slowest = order_hosts(active, WAIT, second)[:count]
@@ -454,7 +456,7 @@ def _worst_hosts(hosts: Sequence[HostState], second: int, count: int = 6) -> lis
 
 
 def order_text(order: str, fio: bool, reverse: bool = False) -> str:
-    """Name of an order."""
+    """The name of an order in words."""
     if order in FIGURES:
         column = SORTED_BY[order]
         ends = ("least", "most") if column.sorts == UP else ("highest", "lowest")
@@ -472,7 +474,7 @@ def _title(column: Column, fio: bool) -> str:
 
 
 def sparkline_scale(hosts: Sequence[HostState], second: int) -> float:
-    """Top of the sparklines: a round number that seldom changes."""
+    """The top of the sparklines' scale: a round number that seldom changes."""
     return plotting.nice_above(
         max((value for host in hosts for value in _minute_iops(host, second) if value), default=0.0)
     )

@@ -1,4 +1,4 @@
-"""Keys of a fleet's screen: select a host, show it, sort the hosts."""
+"""The keys of a fleet's screen: select a host, show it, sort the hosts."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ NOT_IN_FLEET = frozenset({
     "bind_queues", "open_panel", "close_panel", "cell",
     "open_cell", "leave_cell",
 })  # fmt: skip
-"""Actions of the live screen that a fleet's doesn't have."""
+"""Actions of the live screen that a fleet's screen doesn't have."""
 
 
 class FleetKeys(Part):
-    """Keys of the dashboard of ``source``. ``watch_only``: there is no job in this session."""
+    """Keys of the dashboard of ``source``. ``watch_only``: no job was named for this session."""
 
     def __init__(self, port: Port, source: HostsSource, watch_only: bool) -> None:
         super().__init__(port)
@@ -54,20 +54,20 @@ class FleetKeys(Part):
         return cast("FleetDashboard", self.port.dashboard)
 
     def refuses(self, action: Action) -> bool:
-        """Whether an action is refused: one on all hosts while one is shown, or a job if none was
-        named."""
+        """Whether an action is refused, because it is for all hosts while one is shown, or because
+        it needs a job and none was named."""
         refused = self.does_nothing(action)
         if refused:
             self.port.show_message("info", ONE_HOST if self.on_host else NO_JOB_HERE)
         return refused
 
     def does_nothing(self, action: Action) -> bool:
-        """Whether the action needs all hosts while one is shown, or a job where none was named."""
+        """Whether the action has no effect now, for one of these two reasons."""
         for_all = action.measures or action.id == "sweep"
         return (self.on_host and for_all) or (self._watch_only and action.id in ABOUT_JOBS)
 
     def move(self, by: int) -> None:
-        """Move to the next host or the one before; if one host is shown, show the new one."""
+        """Move the cursor to the next or previous host. If one host is shown, show the new one."""
         self._screen.hosts.move(by)
         if self.on_host:
             self.open()
@@ -93,7 +93,7 @@ class FleetKeys(Part):
         self._screen.paint(even_if_frozen=True)
 
     def settings(self) -> None:
-        """List the tunables of all hosts' disks; each change has to be confirmed."""
+        """List the tunables of all hosts' disks. Each change has to be confirmed."""
         if not self._source.fleet.runs.request_settings():
             self.port.show_message("info", NO_HOSTS)
             return
@@ -107,8 +107,9 @@ class FleetKeys(Part):
             ))  # fmt: skip
 
     def _confirm_change(self, name: str, value: str) -> None:
-        """Ask for confirmation of a change on all hosts."""
-        # imported here: the help of one machine's screen lists these keys without loading a fleet
+        """Ask the user to confirm a change on all hosts."""
+        # imported here, because the help of a single machine's screen loads this module without a
+        # fleet
         from iopstui.features.fleet.fleet_state import natural_key
         from iopstui.features.fleet.hosts.host_tunables import plan_tunable_change
         from iopstui.ui.dialogs.questions import Confirm
@@ -202,21 +203,21 @@ class FleetKeys(Part):
     )  # fmt: skip
 
 
-# Key H on the screen of many hosts: a report of their recording.
+# The key H on the screen of many hosts: a report of their recording.
 
 
 NOT_RECORDED = "Nothing is recorded, so there is no report. Start the fleet with --record FILE."
 
 
 class FleetReportKeys(RecordKeys):
-    """Writes a report of ``recording``, the file being written or played, if any."""
+    """Writes a report of ``recording``, which is being written or played."""
 
     def __init__(self, port: Port, recording: Path | None) -> None:
         super().__init__(port, lambda: None)
         self._recording = recording
 
     def report(self) -> None:
-        """Write an HTML report into the current directory; it replaces no file."""
+        """Write an HTML report to the current directory; it never replaces a file."""
         if self._recording is None:
             self.port.show_message("info", NOT_RECORDED)
             return

@@ -1,1 +1,1 @@
-"""Names of files, times that people write, and minutes: no I/O, no clock."""
+"""File names, times that people write, and bad times: no I/O, no clock."""

@@ -1,10 +1,10 @@
-"""The worst times of a flight recording: its highest seconds, bad stretches, a disk that
-slowed.
+"""The worst times of a flight recording: its highest seconds, bad stretches, and a disk that became
+slow.
 
-``SiblingDays`` judges which one of several like disks became slow for its load over days, like
-model/findings/siblings.py, but by the half hours of a day instead of the ten-second pieces of five
-minutes: what lasts for some minutes only (garbage collection, a scrub) hardly shows in them.
-Counters are cumulative, so thinned files give the same half hours as whole ones."""
+``SiblingDays`` judges which one of several equal disks became slow for its load over days. It works
+like model/findings/siblings.py, but with the half hours of a day instead of ten-second pieces of
+five minutes. So events that last only minutes (garbage collection, a scrub) hardly matter. Counters
+are cumulative, so thinned files give the same half hours as complete ones."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from iopstui.model.samples import Exemplar
 from iopstui.recording.records import DiskPeak, Peaks
 
 MAX_SLOWEST = 8
-"""Requests that are kept of each stretch."""
+"""How many requests of each interval are kept."""
 MAX_USERS = 12
-"""Processes that are kept of each stretch."""
+"""How many processes of each interval are kept."""
 MIN_SECONDS = 0.5
-"""A shorter interval says nothing about a second."""
+"""A shorter interval (s) does not count as a second."""
 
 
 class _Highest:
-    """The highest second of each figure of one disk."""
+    """The highest second of each figure of a disk."""
 
     __slots__ = ("at", "busy", "bytes_s", "in_flight", "ios_s", "ms")
 
@@ -57,8 +57,8 @@ class _Highest:
 
     def feed(self, rates: DiskRates, t: float) -> None:
         """Count the second that ended at ``t``."""
-        # computed from the counters' growth here: the figures of a row would cost three times as
-        # much
+        # computed here from the growth of counters, because a row's figures would take three times
+        # as long
         seconds = rates.seconds
         self.ios_s = max(self.ios_s, (rates.ios or 0) / seconds)
         self.bytes_s = max(self.bytes_s, (rates.moved or 0) / seconds)
@@ -70,8 +70,8 @@ class _Highest:
             self.ms, self.at = ms, t
 
     def peak(self, t: float) -> DiskPeak:
-        """The peak for a record at time ``t``, rounded: else meaningless digits would be half of
-        what is written."""
+        """The peaks for a record at time ``t``, rounded: without this, half of what is written
+        would be meaningless digits."""
         busy = None if self.busy is None else round(self.busy, 1)
         ms, ago_s = (None, 0.0) if self.ms is None else (round(self.ms, 3), round(t - self.at, 2))
         return DiskPeak(round(self.ios_s, 1), round(self.bytes_s), round(self.in_flight, 2), busy,
@@ -79,8 +79,7 @@ class _Highest:
 
 
 class PeakFold:
-    """Collects peaks: it is fed with each second, and ``take`` returns the peaks since the last
-    call."""
+    """Collects peaks. It gets each second; ``take`` returns the peaks since the last call."""
 
     def __init__(self) -> None:
         self._disks: dict[str, _Highest] = {}
@@ -101,7 +100,7 @@ class PeakFold:
             self._slowest = slowest([*self._slowest, *frame.probe.exemplars])
 
     def take(self, t: float) -> Peaks:
-        """Return the peaks up to ``t``, and start again."""
+        """The peaks up to ``t``; then start again."""
         disks = {name: highest.peak(t) for name, highest in self._disks.items()}
         peaks = Peaks(t, self._seconds, disks, tuple(self._slowest))
         self._disks, self._slowest, self._seconds = {}, [], 0.0
@@ -109,8 +108,8 @@ class PeakFold:
 
 
 def busiest_use(uses: Sequence[DiskUse]) -> DiskUse | None:
-    """Join several readings into one, with the processes that did most. Bytes are rounded: else
-    their decimals would be half of what is written."""
+    """Join several readings to one, with the processes that did most. Bytes are rounded: without
+    this, half of what is written would be decimals."""
     use = mean_use(uses)
     if use is None:
         return None
@@ -128,12 +127,12 @@ def busiest_use(uses: Sequence[DiskUse]) -> DiskUse | None:
 
 
 def slowest(requests: Iterable[Exemplar]) -> list[Exemplar]:
-    """The slowest of these requests, the slowest first."""
+    """The slowest of these requests, slowest first."""
     return nlargest(MAX_SLOWEST, requests, key=lambda request: request.total_ns)
 
 
 def higher(before: DiskPeak | None, one: DiskPeak) -> DiskPeak:
-    """The higher one of each figure."""
+    """The higher value of each figure."""
     if before is None:
         return one
     longer = (one.ms or 0.0) > (before.ms or 0.0)
@@ -146,7 +145,7 @@ def higher(before: DiskPeak | None, one: DiskPeak) -> DiskPeak:
 
 
 def join(several: Sequence[Peaks]) -> Peaks:
-    """Join several stretches into one, which ends where the last one does."""
+    """Join the peaks of several intervals to one, which ends where the last one does."""
     disks: dict[str, DiskPeak] = {}
     last = several[-1]
     for peaks in several:
@@ -158,17 +157,17 @@ def join(several: Sequence[Peaks]) -> Peaks:
                    slowest=tuple(requests))  # fmt: skip
 
 
-# Answers over a time, each with how long it held.
+# Answers over a time, with how long each of them held.
 
 
 GAP_S = 2.0
-"""The longest time from the last sample of a file to the first one of the next."""
+"""The longest time (s) between the last sample of a file and the first sample of the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The time in which an answer held (seconds since the epoch). Its figures and who it names are
-    of the moment ``said_s``."""
+    """The time in which an answer held (seconds since the epoch). Its figures and the user that it
+    names are those of the moment ``said_s``."""
 
     began_s: float
     ended_s: float
@@ -177,16 +176,16 @@ class Stretch:
 
     @property
     def seconds(self) -> float:
-        """How long."""
+        """Its length."""
         return self.ended_s - self.began_s
 
 
 def stretches(
     answers: Sequence[tuple[float, Answer | None]], from_s: float = 0.0
 ) -> list[Stretch]:  # fmt: skip
-    """The stretches of answers, which are given as (when, answer); None ends the previous answer.
-    Successive answers that differ only in their figures are one stretch, with the words that held
-    longest, even across the end of a file. No stretch begins before ``from_s``."""
+    """The stretches of answers, which are given as (when, answer); an answer ``None`` ends the
+    previous one. Successive answers that differ only in their figures form one stretch, even across
+    files, with the words that held longest. No stretch begins before ``from_s``."""
     found: list[Stretch] = []
     longest = (False, 0.0)
     for (said_s, answer), (until, _) in pairwise(answers):
@@ -195,7 +194,7 @@ def stretches(
             continue
         weight = bool(answer.who), until - at
         last = found[-1] if found else None
-        # after the clock was set back, a file begins before the last one's end
+        # abs(): if the clock was set back, a file begins before the previous one's end
         goes_on = last is not None and abs(at - last.ended_s) <= GAP_S
         if last is not None and goes_on and is_same(last.answer, answer):
             if weight > longest:
@@ -208,7 +207,7 @@ def stretches(
 
 
 def is_same(one: Answer, other: Answer) -> bool:
-    """Whether two answers differ only in their figures, or both say that all is well."""
+    """Whether two answers differ only in their figures, or both say that everything is well."""
     if one.state == GOOD or other.state == GOOD:
         return one.state == other.state
     return (one.state, one.disk, one.rule) == (other.state, other.disk, other.rule)
@@ -220,17 +219,17 @@ def worst(several: Sequence[Stretch]) -> Stretch | None:
 
 
 JOIN_S = 60.0
-"""If the same answer comes back within a minute, both are one time."""
+"""If the same answer returns within this time (s), both stretches are one bad time."""
 SPIKE_FACTOR = 10.0
 MIN_SPIKE_MS = SLOW_MS["unknown"]
-"""A second is a spike if its requests took so many times as long as usual, and at least this
+"""A second is a spike if its requests took SPIKE_FACTOR times as long as usual, and at least this
 long."""
 
 
 @dataclass(frozen=True, slots=True)
 class BadTime:
     """A bad time, from ``began_s`` to ``ended_s`` (since the epoch). In its slowest second,
-    requests took ``times`` as long as usual (0: not known)."""
+    requests took ``times`` times as long as usual (0: not known)."""
 
     began_s: float
     ended_s: float
@@ -240,19 +239,19 @@ class BadTime:
 
     @property
     def seconds(self) -> float:
-        """How long."""
+        """Its length."""
         return self.ended_s - self.began_s
 
 
 def bad_times(
     held: Sequence[Stretch], peaks: Sequence[tuple[float, Peaks]], most: int
 ) -> list[BadTime]:
-    """The worst times, the worst first: critical ones, then warnings, then single slow seconds that
-    no answer was about; within each kind the longer ones first."""
+    """The worst times, worst first: critical ones, then warnings, then single slow seconds without
+    an answer. In each of these groups the longer ones come first."""
     usual = usual_ms(one for _, one in peaks)
     found = [_of(stretch) for stretch in _joined(held)]
     spikes = [spike for at, one in peaks if (spike := _spike(at, one, usual)) is not None]
-    # the highest first, so that it is not left out because of a lower one just before it
+    # the highest spike first, so that a lower one just before it does not exclude it
     for spike in sorted(spikes, key=lambda one: -one.times):
         if not any(bad.began_s - JOIN_S <= spike.ended_s and spike.began_s <= bad.ended_s + JOIN_S
                    for bad in found):  # fmt: skip
@@ -272,8 +271,9 @@ def usual_ms(several: Iterable[Peaks]) -> dict[str, float]:
 
 
 def _joined(held: Sequence[Stretch]) -> list[Stretch]:
-    """The stretches in which something waited. The same answer before and after a short pause is
-    one stretch; a busy time begins and ends with seconds in which the disk is busy at times."""
+    """The stretches in which something waited. If the same answer returns after a short pause, it
+    is one stretch. At the beginning and end of a busy time, there are seconds in which the disk is
+    busy only at times."""
     joined: list[Stretch] = []
     for one in sorted(held, key=lambda stretch: stretch.began_s):
         if one.answer.state == GOOD:
@@ -301,7 +301,7 @@ def _of(stretch: Stretch) -> BadTime:
 
 
 def _spike(at: float, peaks: Peaks, usual: Mapping[str, float]) -> BadTime | None:
-    """The slow second of these 10 s, if there is one."""
+    """The slow second in these 10 s; ``None`` if there is none."""
     spikes = [
         (peak.ms / usual[name], name, peak)
         for name, peak in peaks.disks.items()
@@ -319,14 +319,14 @@ def _spike(at: float, peaks: Peaks, usual: Mapping[str, float]) -> BadTime | Non
 
 WINDOW_S = 1800.0
 LAST_DAYS = 2
-"""The last days that can be judged; all of them must agree."""
+"""How many of the last days that can be judged must agree."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlowedDisk:
-    """The disk that became slow. ``odd`` is the judgement of the last day. ``days`` has the days
-    that can be compared, in their order, each with the ratio of the disk's request times to its
-    siblings'. It has been slow since ``since``."""
+    """The disk that became slow. ``odd`` is the judgement of the last day. ``days`` has the
+    comparable days in order, each with the ratio of the disk's request times to those of its
+    siblings. The disk has been slow since ``since``."""
 
     odd: OddDisk
     days: Sequence[tuple[str, float]]
@@ -334,9 +334,9 @@ class SlowedDisk:
 
 
 class SiblingDays:
-    """Finds the one of like disks that became slow: feed the frames of a span, then ``slowed``
-    judges them. ``day_of`` returns the day of a time; ``same_since`` returns since when a name has
-    meant the same disk. Both times are since the epoch."""
+    """Finds a disk that became slower than equal ones. Feed it the frames of a span; ``slowed``
+    then judges them. ``day_of`` returns the day of a time, ``same_since`` the time since when a
+    name has meant the same disk. Times are since the epoch."""
 
     def __init__(
         self, devices: Mapping[str, BlockDevice], day_of: Callable[[float], str],
@@ -356,7 +356,8 @@ class SiblingDays:
             self._days.setdefault(self._day_of(window[0]), []).append(window)
 
     def slowed(self) -> SlowedDisk | None:
-        """The disk that is slow on the last days; ``None`` if none is, or nobody can tell."""
+        """The disk that is slow on the last days; ``None`` if there is none, or if that can't be
+        judged."""
         found = [one for names, array in self._groups
                  if (one := self._slowed(names, array)) is not None]  # fmt: skip
         return max(found, key=lambda one: one.odd.times, default=None)
@@ -366,7 +367,7 @@ class SiblingDays:
         last: list[OddDisk] = []
         for rows in reversed(by_day.values()):
             if sum(has_enough(found) for found in rows.values()) <= MIN_SIBLINGS:
-                continue  # too little was recorded or done
+                continue  # on this day too little was recorded, or too little I/O was done
             odd = odd_one(rows)
             if odd is None or (last and odd.disk != last[0].disk):
                 return None

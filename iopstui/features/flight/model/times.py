@@ -1,6 +1,6 @@
 """Times as people write them: "02:14", "yesterday 02:14", "-2h", "2026-11-27 02:14", "...Z".
 
-Times without a zone are local, as the system's TZ says."""
+Times without a zone are in the system's local time zone (TZ)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _TIME = re.compile(
 UTC = timezone.utc
 _DAY = timedelta(days=1)
 _LATEST_S = 4102444800.0
-"""The year 2100: a calendar of some zones ends in 9999."""
+"""The year 2100, the latest time that is accepted; calendars end in 9999."""
 
 
 def parse_time(text: str, now_s: float, option: str = "--at") -> float:
-    """The time that ``text`` means, in seconds since the epoch. A time without a day is the latest
-    one that has passed. Raises UsageError for other texts, and for a local time that occurs twice
+    """The time that ``text`` means, in seconds since the epoch. Without a day, it is the latest
+    such time in the past. Raises UsageError for other texts, and for a local time that occurs twice
     or never."""
     text = text.strip()
     if text.lower() == "now":
@@ -91,11 +91,11 @@ def _local(moment: datetime, option: str) -> float:
 
 
 def utc_text(moment_s: float) -> str:
-    """ "2026-11-27T02:14Z", with seconds where there are any."""
+    """A time such as "2026-11-27T02:14Z", with seconds only if they are not 0."""
     moment = datetime.fromtimestamp(round(moment_s), UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ" if moment.second else "%Y-%m-%dT%H:%MZ")
 
 
 def local_text(moment_s: float) -> str:
-    """ "2026-11-27 02:14:05", as the clock said here."""
+    """A local time, such as "2026-11-27 02:14:05"."""
     return datetime.fromtimestamp(moment_s).strftime("%Y-%m-%d %H:%M:%S")

@@ -56,7 +56,7 @@ MAX_STEPS = 200
 _COMMON_KEYS = {"title", "text", "when", "needs", "why"}
 _KEYS: Mapping[str, set[str]] = {
     TELL: _COMMON_KEYS,
-    ASK: _COMMON_KEYS,  # and a, b, c ..., right a ...
+    ASK: _COMMON_KEYS,  # also the keys a, b, c ... and right a ...
     RUN_STEP: _COMMON_KEYS | {"job", "fio", "set", "knob", "bind", "settle", "seconds", "look"},
     SEE: _COMMON_KEYS | {"runs", "figures"},
     EXPLAIN: _COMMON_KEYS | {"answers"},
@@ -68,7 +68,8 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 
 
 def parse_lesson(text: str, name: str, path: str) -> Lesson:
-    """Parse the file. Raises UsageError with the file, the section and how to fix it."""
+    """Parse the file. Raises UsageError that names the file and the section and says how to fix
+    it."""
     sections = list(_read_sections(text, path))
     heads = [section for section in sections if section.header == "lesson"]
     if not heads:
@@ -286,11 +287,12 @@ def _read_formula(section: Section, key: str) -> Formula:
     return formula
 
 
-# Check that the formulas of a lesson only use names that exist and figures already measured.
+# Check that the formulas of a lesson use only names that exist and figures that are already
+# measured.
 
 
 def check_names(lesson: Lesson, sections: Sequence[Section]) -> None:
-    """Check that formulas use existing names, and figures that are measured by then."""
+    """Check that formulas use existing names, and only figures of earlier runs."""
     all_runs = {run.name for run in lesson.runs}
     finished: set[str] = set()
     lets: set[str] = set()
@@ -342,7 +344,7 @@ def _run_names(names: Iterable[str]) -> set[str]:
 
 
 def _figures_by_key(step: Page) -> Iterator[tuple[str, Iterable[str]]]:
-    """For everything on a page, its key and the figures it uses."""
+    """Each key of a page, with the figures that its value uses."""
     for key, formula in (("when", step.when), ("needs", step.needs)):
         if formula is not None:
             yield key, formula.names
@@ -396,7 +398,7 @@ def _check_figures(
             )
 
 
-# One section of a lesson's file, read key by key with types; each mistake is an error.
+# A section of a lesson's file, read key by key with types; each mistake is an error.
 
 
 class Section:
@@ -412,7 +414,7 @@ class Section:
         raise UsageError(f"{self._label}: [{self.header}]: {problem}.", hint)
 
     def check(self, allowed: Iterable[str]) -> None:
-        """Fail for a key that is not ``allowed``."""
+        """Raise UsageError for a key that is not ``allowed``."""
         allowed_keys = sorted(allowed)
         for key in self.keys:
             if key not in allowed_keys:
@@ -424,7 +426,8 @@ class Section:
                 )
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A key as one line; fails if it is missing and has no ``default``."""
+        """The value of a key as one line. Raises UsageError if it is missing and has no
+        ``default``."""
         value = " ".join(self.keys.get(key, "").split())
         if value:
             return value
@@ -433,7 +436,7 @@ class Section:
         return default
 
     def number(self, key: str, default: float | None, low: float, high: float) -> float:
-        """A key as a number from ``low`` to ``high``."""
+        """The value of a key as a number from ``low`` to ``high``."""
         text = self.text(key, None if default is None else str(default))
         try:
             value = float(text)
@@ -444,7 +447,7 @@ class Section:
         return value
 
     def formula(self, key: str) -> Formula | None:
-        """A key as a formula; ``None`` if it is missing."""
+        """The value of a key as a formula; ``None`` if it is missing."""
         if key not in self.keys:
             return None
         try:
@@ -453,34 +456,34 @@ class Section:
             self.fail(f"{key}: {error}")
 
     def template(self, key: str) -> Template:
-        """A key as one line with figures in it."""
+        """The value of a key as one line with figures in it."""
         return self.filled(key, self.text(key))
 
     def filled(self, key: str, text: str) -> Template:
-        """Parse ``text``, which is from the key ``key``, as a text with figures in it."""
+        """Parse ``text``, which comes from the key ``key``, as a text with figures in it."""
         try:
             return parse_template(text)
         except FormulaError as error:
             self.fail(f"{key}: {error}")
 
     def paragraphs(self, key: str) -> tuple[Paragraph, ...]:
-        """A key as paragraphs; none if it is missing."""
+        """The value of a key as paragraphs; empty if it is missing."""
         try:
             return parse_paragraphs(self.keys.get(key, ""))
         except FormulaError as error:
             self.fail(f"{key}: {error}")
 
     def lines(self, key: str) -> list[str]:
-        """The lines of a key that are not empty."""
+        """The non-empty lines of a key's value."""
         return [line.strip() for line in self.keys.get(key, "").splitlines() if line.strip()]
 
     def word_list(self, key: str) -> tuple[str, ...]:
-        """The words of a key, separated by blanks or commas."""
+        """The words of a key's value, separated by blanks or commas."""
         return tuple(self.keys.get(key, "").replace(",", " ").split())
 
 
 def suggest_names(name: str, candidates: Iterable[str]) -> str:
-    """The names that were probably meant; if there are none, all known names."""
+    """Names that are similar to an unknown one; if there are none, all known names."""
     names = list(candidates)
     matches = difflib.get_close_matches(name, names, n=2)
     if matches:

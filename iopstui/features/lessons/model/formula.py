@@ -1,8 +1,9 @@
 """Formulas over measured figures, and the names that they can use.
 
-Numbers, names ("deep.iops"), + - * /, comparisons, and/or/not, abs, min, max, known; nothing else,
-so a lesson file can do no harm. A figure that was not measured makes the result unknown (``None``),
-never an error; ``and`` and ``or`` still decide if their other parts suffice.
+A formula may contain numbers, names ("deep.iops"), + - * /, comparisons, and/or/not, abs, min, max
+and known, but nothing else, so a lesson file can do no harm. A figure that was not measured makes
+the result unknown (``None``), never an error. ``and`` and ``or`` still have a result if their other
+parts suffice.
 
 For a run named ``deep`` there are ``deep.iops`` and all other names in ``RUN``, and
 ``deep.fio.PATH`` for any value in the first row of fio's own final report
@@ -26,7 +27,7 @@ MAX_LENGTH = 500
 Value = float | str | bool
 Lookup = Callable[[str], "Value | None"]
 
-# figures are in ns, bytes and plain counts: these make literals readable
+# units for literals, because figures are in ns, bytes and plain counts
 CONSTANTS: Mapping[str, Value] = {
     "true": True, "false": False,
     "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9,
@@ -54,7 +55,7 @@ class FormulaError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A parsed formula. ``text`` is the source; ``names`` are all figures it uses."""
+    """A parsed formula. ``text`` is the source; ``names`` are all figures that it uses."""
 
     text: str
     names: frozenset[str]
@@ -62,21 +63,21 @@ class Formula:
 
     @property
     def name(self) -> str | None:
-        """The figure's name, if the formula is only a figure."""
+        """The figure's name, if the formula consists only of it; else ``None``."""
         return _dotted_name(self._tree)
 
     def value(self, lookup: Lookup) -> Value | None:
-        """The result, with the values that ``lookup`` has for the figures; ``None``: unknown."""
+        """The result, with the figures' values from ``lookup``; ``None`` if it is unknown."""
         return _evaluate(self._tree, lookup)
 
     def as_boolean(self, lookup: Lookup) -> bool | None:
-        """The result as True, False or ``None`` (unknown); a number is unknown, too."""
+        """The result as True, False or ``None`` (unknown); a number also counts as unknown."""
         value = self.value(lookup)
         return value if isinstance(value, bool) else None
 
 
 def parse_formula(text: str) -> Formula:
-    """Parse a formula. FormulaError for anything else."""
+    """Parse a formula. Raises FormulaError for anything else."""
     bare = " ".join(text.split())
     if not bare:
         raise FormulaError("the formula is empty")
@@ -101,8 +102,8 @@ def _syntax_problem(text: str, error: Exception) -> str:
 
 
 def _names(node: ast.expr, text: str) -> Iterator[str]:
-    """All figures that the formula uses. Raises FormulaError for anything the language does not
-    have."""
+    """All figures that the formula uses. Raises FormulaError for anything that the language does
+    not have."""
     if isinstance(node, ast.Constant):
         _check_constant(node, text)
     elif isinstance(node, (ast.Name, ast.Attribute)):
@@ -193,7 +194,7 @@ def _evaluate(node: ast.expr, lookup: Lookup) -> Value | None:
 
 
 def _real_number(value: Value | None) -> Value | None:
-    """Numbers are floats, and only real ones."""
+    """A number as float; ``None`` if it is infinite or NaN. Other values are unchanged."""
     if value is None or isinstance(value, (bool, str)):
         return value
     return float(value) if math.isfinite(value) else None
@@ -223,7 +224,7 @@ def _evaluate_unary(node: ast.UnaryOp, lookup: Lookup) -> Value | None:
 
 
 def _evaluate_boolean(node: ast.BoolOp, lookup: Lookup) -> bool | None:
-    """Three-valued: one False decides an ``and``, one True an ``or``."""
+    """Evaluate with three values: one False decides an ``and``, one True an ``or``."""
     decisive = isinstance(node.op, ast.Or)
     values = [_evaluate(part, lookup) for part in node.values]
     if any(value is decisive for value in values):
@@ -291,7 +292,8 @@ _FORMS = {"1/s": "n", "I/Os": "n", "B/s": "b/s", "B": "b", "ns": "t", "share": "
 
 
 def _figures(names: str) -> Mapping[str, Figure]:
-    """Rows of a point (model/experiment/point.py), each as NAME or as NAME=FIELD."""
+    """Figures for fields of a point (model/experiment/point.py), each given as NAME or as
+    NAME=FIELD."""
     pairs = [(name, of or name) for name, _, of in (word.partition("=") for word in names.split())]
     return {
         name: Figure(_FORMS.get(POINT[of].unit, "1"), POINT[of].meaning, attrgetter(of))
@@ -316,7 +318,7 @@ RUN: Mapping[str, Figure] = {
     "completed_as": Figure("", "what shows where they ran: softirqs or interrupts",
                            lambda p: p.completions_of or None),
     **_figures("wait_cpu wait_above wait_devices wait_unknown"),
-    # what the job demands; known before it runs
+    # options of the job, which are known before it runs
     "asked": Figure("0", "I/Os the jobs keep in flight: iodepth x jobs"),
     "iodepth": Figure("0", "iodepth of each job"),
     "jobs": Figure("0", "fio jobs at once"),
@@ -361,13 +363,13 @@ FACT_NAMESPACES = frozenset(name.partition(".")[0] for name in FACTS)
 
 
 def _fio_value(point: Point, value: float | None) -> float | None:
-    """``value``, or ``None`` if fio measured no latency: the kernel's await is a figure of its
-    own."""
+    """``value``, or ``None`` if fio measured no latency, because the kernel's await is a figure of
+    its own."""
     return None if point.latency_of == "await" else value
 
 
 def unit_of(name: str) -> str:
-    """The form in which a figure is shown, in whichever run."""
+    """The form in which a figure is shown, whatever its run."""
     if name in FACTS:
         return FACTS[name].unit or "n"
     last = name.partition(".")[2]
@@ -392,7 +394,7 @@ def requested_figures(job_shape: JobShape) -> Figures:
 
 
 def run_figures(point: Point, document: Mapping[str, Any], own_cpus: frozenset[int]) -> Figures:
-    """The measured figures of a run. ``document`` is fio's final one ({}: unknown)."""
+    """The measured figures of a run. ``document`` is fio's final document ({}: unknown)."""
     figures: Figures = {
         name: figure.read(point) for name, figure in RUN.items() if figure.read is not None
     }
@@ -403,7 +405,8 @@ def run_figures(point: Point, document: Mapping[str, Any], own_cpus: frozenset[i
 
 
 def flatten_document(document: Mapping[str, Any]) -> Figures:
-    """The numbers and words of fio's first row (and ``disk`` for its first device) by path."""
+    """The numbers and words of fio's first row by path, and those of its first disk below
+    ``disk``."""
     out: Figures = {}
     for key, target in (("jobs", ""), ("disk_util", "disk.")):
         rows = document.get(key)

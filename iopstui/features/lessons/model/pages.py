@@ -43,7 +43,7 @@ _FORM = re.compile(r"(.*?)\s*:\s*(\S*)\s*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class TextFormula:
-    """A formula in a text, and the form in which its result is shown ("": by the figure's unit)."""
+    """A formula in a text, and the form in which its result is shown ("": in the figure's unit)."""
 
     formula: Formula
     form: str
@@ -51,19 +51,19 @@ class TextFormula:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Text and slots in turn."""
+    """A text as a sequence of literal parts and formulas."""
 
     parts: tuple[str | TextFormula, ...]
 
     @property
     def names(self) -> frozenset[str]:
-        """All figures that it shows."""
+        """All figures that the text shows."""
         return frozenset(
             n for part in self.parts if isinstance(part, TextFormula) for n in part.formula.names
         )
 
     def fill(self, lookup: Lookup, unit_of: UnitOf) -> str | None:
-        """The text with its figures; ``None`` if one of them is not known."""
+        """The text with its figures filled in; ``None`` if one of them is not known."""
         out = []
         for part in self.parts:
             if isinstance(part, str):
@@ -79,9 +79,9 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph. ``when`` is the condition to show it (``None``: always); ``otherwise``: shown if
-    no condition before it was true. ``kept`` has its lines if they must not be wrapped; else it is
-    flowing text."""
+    """A paragraph. ``when`` is the condition to show it (``None``: always); ``otherwise``: it is
+    shown if no condition before it was true. ``kept`` are its lines if they must not be wrapped;
+    otherwise it is flowing text."""
 
     template: Template
     when: Formula | None = None
@@ -90,7 +90,7 @@ class Paragraph:
 
     @property
     def names(self) -> frozenset[str]:
-        """All figures that it asks for."""
+        """All figures that the paragraph and its condition use."""
         return self.template.names | (self.when.names if self.when else frozenset())
 
 
@@ -103,7 +103,8 @@ class VisibleParagraph:
 
 
 def parse_template(text: str) -> Template:
-    """Parse a text. FormulaError for an unmatched brace or an invalid formula."""
+    """Parse a text with figures. Raises FormulaError for an unmatched brace or an invalid
+    formula."""
     parts: list[str | TextFormula] = []
     at = 0
     for match in _PART.finditer(text):
@@ -166,7 +167,7 @@ def visible_paragraphs(
     paragraphs: Sequence[Paragraph], lookup: Lookup, unit_of: UnitOf
 ) -> tuple[list[VisibleParagraph], frozenset[str]]:
     """The paragraphs whose conditions are true, with their figures filled in; and the missing
-    figures, because of which other paragraphs could not be decided or filled in."""
+    figures because of which other paragraphs could not be judged or filled in."""
     out: list[VisibleParagraph] = []
     missing: set[str] = set()
     none_held: bool | None = True
@@ -186,7 +187,7 @@ def visible_paragraphs(
 
 
 def _is_none_true(before: bool | None, condition: bool | None) -> bool | None:
-    """Whether none of the conditions so far was true."""
+    """Whether no condition so far was true; ``None`` if that is unknown."""
     if before is False or condition is True:
         return False
     return None if before is None or condition is None else True
@@ -227,7 +228,7 @@ def _plain_text(value: float) -> str:
 
 TELL, ASK, RUN_STEP, SEE, EXPLAIN, REPORT = "tell", "ask", "run", "see", "explain", "report"
 PANES = ("iops", "latency", "heat", "fio", "kernel", "cpus", "queues", "findings")
-# the parts of fio's report, as report.py names them
+# the parts of fio's report, as named in report.py
 PARTS = ("job", "version", "starting", "result", "rate", "slat", "clat", "lat", "percentiles",
          "bw", "iops", "lat_shares", "cpu", "depths", "submit", "complete", "issued", "target",
          "group", "group_rate", "disk_head", "disk")  # fmt: skip
@@ -254,14 +255,14 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPage(Page):
-    """Text alone."""
+    """A page with only text."""
 
     kind = TELL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """An answer; ``right`` is a formula that decides whether it is correct."""
+    """An answer to choose; ``right`` is a formula that decides whether it is correct."""
 
     letter: str
     text: Template
@@ -279,15 +280,15 @@ class QuestionPage(Page):
 
     @property
     def figures(self) -> frozenset[str]:
-        """All figures that decide it."""
+        """All figures that decide which answer is correct."""
         return frozenset(name for choice in self.choices for name in choice.right.names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPage(Page):
-    """A fio run. Its job is ``job``, a shipped job's name or a path, or else ``fio``, the text of a
-    job file. ``options`` (texts that may contain facts) and ``knobs`` are set for it. ``look`` has
-    pairs (pane, sentence)."""
+    """A fio run. Its job is ``job`` (a shipped job's name or a path), or else ``fio`` (the text of
+    a job file). ``options`` (texts that may contain facts) and ``knobs`` are set for it. ``look``
+    has pairs (pane, sentence) on where to look."""
 
     kind = RUN_STEP
 
@@ -313,7 +314,7 @@ class FiguresPage(Page):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerPage(Page):
-    """A text; before it, the questions that it ``answers`` are judged."""
+    """A text; before it come verdicts on the questions that it ``answers``."""
 
     kind = EXPLAIN
 
@@ -322,7 +323,8 @@ class AnswerPage(Page):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportPage(Page):
-    """fio's own report of a run, part by part: (name of ``PARTS``, what it means)."""
+    """fio's own report of a run, with an explanation of each part: (name of ``PARTS``, what it
+    means)."""
 
     kind = REPORT
 
@@ -332,8 +334,8 @@ class ReportPage(Page):
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A lesson. ``lets`` are its named formulas, ``size`` is that of scratch files, ``path`` is its
-    file."""
+    """A lesson. ``lets`` are its named formulas, ``size`` is the size of scratch files, ``path`` is
+    its file."""
 
     name: str
     path: str
@@ -347,17 +349,17 @@ class Lesson:
 
     @property
     def runs(self) -> tuple[RunPage, ...]:
-        """Return its fio runs, in order."""
+        """Its fio runs, in order."""
         return tuple(step for step in self.steps if isinstance(step, RunPage))
 
     @property
     def seconds(self) -> float:
-        """Total running time of fio if every run is made."""
+        """The total running time of fio if every run is made."""
         return sum(run.settle + run.seconds for run in self.runs)
 
     def needed_names(self, names: Iterable[str]) -> frozenset[str]:
-        """All measured figures and facts behind ``names``: names in [let] are replaced by what
-        their formulas use."""
+        """All measured figures and facts on which ``names`` depend: a name in [let] is replaced by
+        what its formula uses."""
         resolved: set[str] = set()
         for name in names:
             formula = self.lets.get(name)

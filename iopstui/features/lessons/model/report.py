@@ -1,7 +1,8 @@
 """Build fio's normal text report from its JSON.
 
 The format is fio's own (fio(1), "NORMAL OUTPUT"); tests compare every line with what fio prints for
-the same run. The JSON lacks only one thing: the process number after ``pid=``."""
+the same run. Only the process number after ``pid=`` is missing, because the JSON does not have
+it."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ _SIZES = re.compile(r"(\d+)([kmgtp]?)(?:i?b)?", re.IGNORECASE)
 
 
 def report_parts(document: Doc) -> Parts:
-    """The report as pairs (part, lines), in fio's order; the parts are PARTS of pages.py. What the
-    document does not have is left out."""
+    """The report as pairs (part, lines), in fio's order; the parts are PARTS in pages.py. Parts
+    that the document does not have are left out."""
     rows = [row for row in document.get("jobs", ()) if isinstance(row, Mapping)]
     common = _map(document.get("global options"))
     parts: Parts = []
@@ -34,7 +35,7 @@ def report_parts(document: Doc) -> Parts:
     parts.append(("version", [str(document.get("fio version", ""))]))
     parts.append(("starting", [_starting(sum(n for _, n in heads.values()), common, rows)]))
     for row in rows:
-        # the JSON does not mention group_reporting: one row stands for all clones of its job
+        # group_reporting is not in the JSON: a single row then stands for all clones of its job
         jobs = heads[_key(row)][1] if members[_key(row)] == 1 else 1
         parts += _row(row, document, jobs)
     for group in sorted({_int(row.get("groupid")) for row in rows}):
@@ -46,7 +47,7 @@ def report_parts(document: Doc) -> Parts:
     return parts
 
 
-# -- what comes before the results
+# -- the lines before the results
 
 
 def _job_lines(row: Doc, options: Doc) -> list[str]:
@@ -61,7 +62,7 @@ def _job_lines(row: Doc, options: Doc) -> list[str]:
 
 
 def _block_sizes(options: Doc) -> list[str]:
-    """The lowest and highest block size of reads, of writes and of trims."""
+    """The lowest and highest block sizes of reads, writes and trims."""
     split = options.get("bssplit")
     if split:
         sizes = [_size(part.partition("/")[0]) for part in str(split).split(",")[0].split(":")]
@@ -87,7 +88,7 @@ def _key(row: Doc) -> tuple[str, int]:
     return str(row.get("jobname", "")), _int(row.get("groupid"))
 
 
-# -- one row's results
+# -- the results of one row
 
 
 def _row(row: Doc, document: Doc, jobs: int) -> Iterator[tuple[str, list[str]]]:
@@ -130,7 +131,7 @@ def _direction(name: str, part: Doc) -> Iterator[tuple[str, list[str]]]:
     yield "rate", [line]
     for kind in ("slat", "clat", "lat"):
         figures = _map(part.get(f"{kind}_ns"))
-        # without samples fio says nothing
+        # fio prints no line without samples
         if figures.get("N", figures.get("max")):
             yield kind, [_latency(kind, figures)]
     for kind in ("clat", "lat", "slat"):
@@ -288,8 +289,8 @@ def _rate(value: float, pow2: bool = True) -> str:
 
 
 def _scaled(value: float, width: int, factor: int) -> tuple[str, str]:
-    """A number of at most ``width`` digits and its prefix: 43066 -> 43.1 k, 8210 -> 8210. More
-    digits beyond the largest prefix."""
+    """A number of at most ``width`` digits and its prefix: 43066 -> 43.1 k, 8210 -> 8210. Beyond
+    the largest prefix it has more digits."""
     quotient, remainder, prefix = int(value), 0, ""
     for larger in ("k", "M", "G", "T", "P", "E"):
         if len(str(quotient)) <= width:
@@ -301,7 +302,7 @@ def _scaled(value: float, width: int, factor: int) -> tuple[str, str]:
     decimals = width - len(str(quotient)) - 1
     if decimals <= 0:
         return str(quotient + (remainder >= factor / 2)), prefix
-    # like fio, round the fraction alone: 13.45 as a whole would become 13.4
+    # like fio, round only the fraction: rounding 13.45 as a whole would give 13.4
     carry, _, fraction = f"{remainder / factor:.{decimals}f}".partition(".")
     return f"{quotient + int(carry)}.{fraction}", prefix
 

@@ -1,1 +1,1 @@
-"""Play lessons: the player, its pages and the shipped files."""
+"""Play lessons: the player, its state, its texts, and the shipped lessons."""

@@ -21,13 +21,14 @@ from iopstui.safety.scratch import supports_direct
 from iopstui.safety.tunables import TunableState, queued_disks, tunable_states
 
 PASSTHROUGH_SINCE = (6, 2)
-"""The Linux that checks NVMe commands by how the device was opened (drivers/nvme/host/ioctl.c)."""
+"""Since this Linux version, NVMe commands are checked by how the device was opened
+(drivers/nvme/host/ioctl.c)."""
 CHANGED_TUNABLES = ("rq_affinity", "scheduler", "nomerges", "read_ahead_kb")
 
 
 @dataclass(frozen=True, slots=True)
 class TargetFacts:
-    """``facts`` by name (unknown: ``None``), and the present state of each tunable of the disks."""
+    """``facts`` by name (``None``: unknown), and the present value of each tunable of the disks."""
 
     facts: Mapping[str, Value | None]
     knobs: Mapping[str, str]
@@ -36,8 +37,7 @@ class TargetFacts:
 def read_target_facts(
     target: Target, devices: Mapping[str, BlockDevice], roots: Roots
 ) -> TargetFacts:
-    """Read the facts from some files. If the target is a directory, a file is created in it and
-    removed."""
+    """Read the facts. In a target directory, a file is created for a test and removed."""
     disks = queued_disks(target, devices)
     online = online_cpus(roots)
     states = {state.name: state for state in tunable_states(target, devices, roots)}
@@ -83,7 +83,7 @@ def _memory() -> float | None:
 
 
 def _direct(target: Target) -> bool | None:
-    """Whether O_DIRECT works on the target; ``None`` if that can't be tried."""
+    """Whether O_DIRECT works on the target; ``None`` if that can't be tried out."""
     if target.kind == kinds.DEVICE:
         return True
     if target.kind == kinds.DIRECTORY:
@@ -147,8 +147,8 @@ def _cpus_per_queue(disk: BlockDevice, online: Sequence[int]) -> float | None:
 
 
 def _far_cpus(disk: BlockDevice, online: Sequence[int]) -> Iterator[tuple[int, float | None]]:
-    """Those CPUs that we may use whose queue's interrupt is served by another CPU, each with that
-    other CPU. For a device without interrupts (loop), the last CPU that we may use."""
+    """The CPUs on which iopstui may run and whose queue's interrupt is handled by another CPU, each
+    with that other CPU. For a device without interrupts (loop), the last of the allowed CPUs."""
     usable = sorted(set(online) & initial_cpus())
     for hctx in disk.hctxs:
         vectors = [v for v in disk.irqs if v.hctx == hctx.index or v.shared]

@@ -1,4 +1,4 @@
-"""The state of a lesson being played, and the pages that it shows."""
+"""The state of a lesson that is being played, and the pages that it shows."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ Block = VisibleParagraph | Table
 
 @dataclass(frozen=True, slots=True)
 class ShownPage:
-    """One page as it is shown. ``kind`` is one of those in model/pages.py. ``choices`` has pairs
-    (letter, text) of a question, ``chosen`` is the answer given. ``state`` is that of a run (READY
+    """A page as it is shown. ``kind`` is one of the kinds in model/pages.py. ``choices`` has pairs
+    (letter, text) of a question; ``chosen`` is the answer given. ``state`` is that of a run (READY
     ... FAILED), or SKIPPED for any page that can't be shown here. ``look`` has pairs (pane,
     sentence)."""
 
@@ -52,7 +52,7 @@ class ShownPage:
 
 @dataclass(frozen=True, slots=True)
 class AnswerVerdict:
-    """What the measurement answers to a question. ``right`` has the letters that are correct by it;
+    """What the measurement says about a question. ``right`` are the letters of the correct answers;
     ``correct`` is ``None`` if the given answer can't be judged, or none was given."""
 
     chosen: str | None
@@ -68,12 +68,12 @@ def judge(
     figures: Iterable[str],
     disturbed: str = "",
 ) -> AnswerVerdict:
-    """Compare an answer with what was measured; ``figures`` decide it. There is no verdict if their
-    runs were disturbed; ``disturbed`` says by what."""
+    """Compare an answer with the measurement; ``figures`` decide. If their runs were disturbed,
+    there is no verdict, and ``disturbed`` says by what."""
     verdicts = {choice.letter: choice.right.as_boolean(lookup) for choice in question.choices}
     right = tuple(letter for letter, value in verdicts.items() if value)
     by_letter = {choice.letter: choice for choice in question.choices}
-    # an answer is wrong only if another one is right: else the measurement decided nothing
+    # an answer is wrong only if another one is right; otherwise the measurement decided nothing
     correct = verdicts.get(chosen) if chosen and right else None
     answer_text = f"You said {_choice_text(by_letter[chosen], lookup)}. " if chosen else ""
     right_texts = " and ".join(_choice_text(by_letter[letter], lookup) for letter in right)
@@ -95,7 +95,7 @@ def judge(
 
 
 def disturbed_text(by_run: Mapping[str, str]) -> str:
-    """Say which runs were disturbed and by what; "" if none was."""
+    """Which runs were disturbed, and by what; "" if none was."""
     runs = "; ".join(f"run {run} was disturbed ({why})" for run, why in by_run.items())
     return f"{runs}." if runs else ""
 
@@ -106,7 +106,7 @@ def _choice_text(choice: Choice, lookup: Lookup) -> str:
 
 
 def figures_table(page: FiguresPage, runs: Sequence[str], lookup: Lookup) -> Table:
-    """The figures of those ``runs``, with a column for each run; a figure that no run has is left
+    """The figures of these ``runs``, with a column for each run. A figure that no run has is left
     out."""
     rows = []
     for figure in page.figures:
@@ -123,7 +123,7 @@ def _meaning(figure: str) -> str:
 
 
 def missing_text(names: Iterable[str]) -> VisibleParagraph | None:
-    """Message about figures that were not measured."""
+    """A message about figures that were not measured."""
     unknown = sorted(names)
     if not unknown:
         return None
@@ -131,10 +131,10 @@ def missing_text(names: Iterable[str]) -> VisibleParagraph | None:
 
 
 class LessonState:
-    """``target_facts`` are those of facts.py. ``points``, ``documents`` and ``figures`` come from
-    the runs so far; ``failed`` says why a run has none. ``answers`` were given, and
-    ``shown_questions`` were asked. All these are by the pages' names. ``skipped`` says why pages
-    were not shown, by their headers."""
+    """What is known so far in a lesson. ``target_facts`` are those of facts.py. ``points``,
+    ``documents`` and ``figures`` are those of the runs so far; ``failed`` says why a run has none.
+    ``answers`` are the given answers, ``shown_questions`` the questions that were asked. The keys
+    of all these are the pages' names. ``skipped`` says why pages were not shown, by page header."""
 
     def __init__(self, lesson: Lesson, facts: TargetFacts) -> None:
         self.lesson = lesson
@@ -148,7 +148,7 @@ class LessonState:
         self.shown_questions: set[str] = set()
 
     def lookup(self, name: str) -> Value | None:
-        """A figure, a fact or one of [let]; ``None`` if it is not known."""
+        """A figure, a fact or a formula in [let]; ``None`` if it is not known."""
         definition = self.lesson.lets.get(name)
         if definition is not None:
             return definition.value(self.lookup)
@@ -158,7 +158,7 @@ class LessonState:
         return self.figures.get(run, {}).get(figure)
 
     def disturbances(self, names: Iterable[str]) -> dict[str, str]:
-        """What disturbed the runs whose figures ``names`` are, by run."""
+        """What disturbed the runs on whose figures ``names`` depend, by run."""
         used = {_run_name(name) for name in self.lesson.needed_names(names) if name not in FACTS}
         runs = [run.name for run in self.lesson.runs if run.name in used & self.points.keys()]
         points = {run: self.points[run] for run in runs}
@@ -167,7 +167,7 @@ class LessonState:
         return {runs[-1]: moved} if moved and not found else found
 
     def verdict(self, name: str) -> AnswerVerdict | None:
-        """Answer a question from the measurements so far; ``None`` if it was not asked."""
+        """The verdict on a question from the measurements so far; ``None`` if it was not asked."""
         for step in self.lesson.steps:
             if (
                 isinstance(step, QuestionPage)
@@ -180,7 +180,7 @@ class LessonState:
         return None
 
     def is_askable(self, question: QuestionPage) -> bool:
-        """False if the question or an answer refers to something unknown."""
+        """Whether all figures in the question and its answers are known."""
         answers = [choice.text.fill(self.lookup, unit_of) for choice in question.choices]
         return bool(self.texts(question.paragraphs)) and None not in answers
 
@@ -190,7 +190,7 @@ class LessonState:
         return " ".join(text.text for text in texts) or "not available here"
 
     def is_decidable(self, question: QuestionPage) -> bool:
-        """False if a run that decides the question was not made, or will not be."""
+        """Whether the runs that decide the question have been made, or still can be."""
         run_names = {name.partition(".")[0] for name in self.lesson.needed_names(question.figures)}
         for run in self.lesson.runs:
             if run.name not in run_names or run.name in self.points:
@@ -226,7 +226,8 @@ class LessonState:
         }
 
     def conclusions(self, paragraphs: Sequence[Paragraph]) -> list[VisibleParagraph]:
-        """Paragraphs, filled in, without those that draw conclusions from a disturbed run."""
+        """Paragraphs with figures filled in, without those that draw conclusions from a disturbed
+        run."""
         disturbed = self.disturbances(name for text in paragraphs for name in text.names)
         if not disturbed:
             return self.texts(paragraphs)
@@ -238,9 +239,9 @@ class LessonState:
         return visible_paragraphs(paragraphs, lookup, unit_of)[0]
 
     def texts(self, paragraphs: Sequence[Paragraph]) -> list[VisibleParagraph]:
-        """Paragraphs, filled in, and a note on those that are missing."""
+        """Paragraphs with figures filled in, and a note on missing figures."""
         texts, missing = visible_paragraphs(paragraphs, self.lookup, unit_of)
-        # the page of a missing run has explained that already
+        # no note on figures of a missing run, whose own page has explained that
         runs = self.points.keys() | {""}
         note = missing_text(name for name in missing if _run_name(name) in runs or name in FACTS)
         return [*texts, note] if note is not None and texts else texts

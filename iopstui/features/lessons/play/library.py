@@ -1,4 +1,4 @@
-"""The shipped lessons; find one by name or path."""
+"""The shipped lessons, and how to find one by name or path."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lesson_paths() -> dict[str, Path]:
 
 
 def load_lesson(path: Path) -> Lesson:
-    """Read a lesson file. UsageError if it is not a lesson."""
+    """Read a lesson's file. Raises UsageError if it is not a lesson."""
     try:
         if not path.is_file():
             raise UsageError(f"{path} is not a file.")
@@ -49,13 +49,13 @@ def load_lesson(path: Path) -> Lesson:
 
 
 def shipped_lessons() -> tuple[Lesson, ...]:
-    """Return all shipped lessons, in order."""
+    """All shipped lessons, in order."""
     return tuple(load_lesson(path) for path in lesson_paths().values())
 
 
 def find_lesson(name: str) -> Lesson:
-    """A shipped lesson, by its number, its name, or a beginning that only its name has; or a lesson
-    at any path (with a /, or of a file that exists). Raises UsageError if there is no such
+    """A shipped lesson, by its number, its name, or the unambiguous beginning of its name; or a
+    lesson by its path (with a /, or of an existing file). Raises UsageError if there is no such
     lesson."""
     if "/" in name:
         if not os.path.exists(name):
@@ -98,20 +98,20 @@ def _suggestion(name: str) -> str:
     return f"Did you mean {' or '.join(matches)}? {listing}" if matches else listing
 
 
-# The lessons that a screen offers: list them, check what they need and start one.
+# Lessons that the screen offers: list them, check what they need, and start one.
 
 
 @dataclass(frozen=True, slots=True)
 class LessonOffer:
-    """A lesson, with the runs that can't be made here and the reasons."""
+    """A lesson, with the runs that can't be made here, and why."""
 
     lesson: Lesson
     impossible_runs: Mapping[str, str]
 
 
 class Lessons:
-    """Lessons for the target of one session; ``job_target`` is ``None`` if its job names its own
-    files, ``size`` and ``destroy_data`` are those of the command line."""
+    """Lessons for the target of one session; ``job_target`` is ``None`` if the session's job names
+    its own files; ``size`` and ``destroy_data`` come from the command line."""
 
     def __init__(
         self,
@@ -136,11 +136,12 @@ class Lessons:
         ]
 
     def start(self, lesson: Lesson) -> LessonRun:
-        """Start a lesson at its first page. Reads files. UsageError if there is no target."""
+        """Start a lesson at its first page. Reads files. Raises UsageError if there is no
+        target."""
         return self._run(lesson, self.current_facts())
 
     def current_facts(self) -> TargetFacts:
-        """Current facts about the target (facts.py)."""
+        """The present facts about the target (facts.py)."""
         return read_target_facts(self._require_target(), self._devices(), Roots())
 
     def _run(self, lesson: Lesson, facts: TargetFacts) -> LessonRun:

@@ -59,12 +59,13 @@ from iopstui.model.fio import jobfile
 from iopstui.model.sizes import size_bytes
 from iopstui.preflight.staging import LentScratch, SharedScratch
 
-# small enough to be laid out in seconds, large enough that random 4k blocks hardly repeat
+# small enough for a layout in seconds, large enough that random 4k blocks hardly repeat
 SCRATCH_BYTES = 256 << 20
 
 
 class LessonJobs:
-    """Jobs on ``target``; ``size`` and ``destroy_data`` are those of the command line."""
+    """The jobs of a lesson on ``target``; ``size`` and ``destroy_data`` come from the command
+    line."""
 
     def __init__(
         self, state: LessonState, target: Target, size: str | None, destroy_data: Sequence[str]
@@ -77,7 +78,8 @@ class LessonJobs:
         self._private: Path | None = None
 
     def request(self, run: RunPage, interval_s: float) -> RunRequest:
-        """Request for a session that samples every ``interval_s``. Raises UsageError."""
+        """The request for a run, in a session that samples every ``interval_s``. Raises
+        UsageError."""
         length_ms = round(1000 * run_length_s(run.settle, run.seconds, interval_s))
         overrides = dict(self.fill_values(run.options))
         overrides |= {"runtime": f"{length_ms}ms", "time_based": "1"}
@@ -105,8 +107,8 @@ class LessonJobs:
             yield name, value
 
     def original_knobs(self) -> tuple[tuple[str, str], ...]:
-        """The values that the tunables of this lesson had when it began, in the order in which they
-        must be restored. ``LiveSession.set_tunable`` needs them if the session goes on."""
+        """The values that the lesson's tunables had when it began, in the order in which they must
+        be restored. ``LiveSession.set_tunable`` needs them if the session continues."""
         names = with_side_effects(name for run in self._state.lesson.runs for name, _ in run.knobs)
         knobs = self._state.target_facts.knobs
         return tuple(
@@ -135,7 +137,7 @@ class LessonJobs:
         return str(write(self._private, f"{run.name}.fio", f"{run.fio}\n".encode()))
 
     def lent(self) -> LentScratch | None:
-        """The scratch directory that all runs share, so that its files are laid out once."""
+        """The scratch directory that all runs share, so that files are laid out only once."""
         if self._target.kind != kinds.DIRECTORY:
             return None
         if self._scratch is None:
@@ -144,12 +146,13 @@ class LessonJobs:
         return LentScratch(self._scratch.scratch, most)
 
     def _run_knobs(self, run: RunPage) -> Iterator[tuple[str, str]]:
-        """The tunables for a run: those it sets, and for those that only other runs set, the
-        original values."""
+        """The tunables for a run: those that it sets itself, and the original values of those that
+        only other runs set."""
         run_values = dict(self.fill_values(run.knobs))
         values = {**dict(self.original_knobs()), **run_values}
         if "scheduler" in run_values:
-            # the kernel resets some tunables when the scheduler changes; that is part of the change
+            # the kernel resets some tunables when the scheduler changes, which is a part of the
+            # change
             for name in RESET_BY_SCHEDULER:
                 if name not in run_values:
                     values.pop(name, None)
@@ -168,14 +171,14 @@ def figures_of_page(step: Page) -> set[str]:
 
 
 class LessonTexts:
-    """Texts of the pages of one lesson."""
+    """The texts on the pages of a lesson."""
 
     def __init__(self, state: LessonState, jobs: LessonJobs) -> None:
         self._state = state
         self._jobs = jobs
 
     def blocks(self, step: Page) -> list[Block]:
-        """The content of a page; empty if all of it depends on unknown figures."""
+        """The content of a page; empty if it depends entirely on unknown figures."""
         blocks: list[Block] = []
         if isinstance(step, AnswerPage):
             verdicts = [self._state.verdict(name) for name in step.answers]
@@ -199,14 +202,14 @@ class LessonTexts:
         return blocks
 
     def _disturbed_note(self, step: Page) -> list[VisibleParagraph]:
-        """Say that runs of the page were disturbed, unless a verdict has said so."""
+        """A note that runs of the page were disturbed, unless a verdict has said so."""
         if any(self._state.verdict(name) for name in getattr(step, "answers", ())):
             return []
         text = disturbed_text(self._state.disturbances(figures_of_page(step)))
         return [VisibleParagraph(text[0].upper() + text[1:])] if text else []
 
     def choices(self, question: QuestionPage) -> Iterator[tuple[str, str]]:
-        """Letter and text of each answer."""
+        """The letter and text of each answer."""
         for choice in question.choices:
             yield choice.letter, choice.text.fill(self._state.lookup, unit_of) or ""
 
@@ -262,21 +265,21 @@ class LessonRun(LessonState):
         self._index = -1
         self._move()
 
-    # -- where it is
+    # -- the position
 
     @property
     def step(self) -> Page | None:
-        """The page that is shown, as in the lesson file; ``None`` at the end."""
+        """The shown page, as in the lesson's file; ``None`` at the end."""
         return self.lesson.steps[self._index] if self._index < len(self.lesson.steps) else None
 
     @property
     def run_page(self) -> RunPage | None:
-        """The run of the page that is shown, or an earlier one that is repeated."""
+        """The run of the shown page, or an earlier run that is being repeated."""
         return self._repeated or (self.step if isinstance(self.step, RunPage) else None)
 
     @property
     def repeatable(self) -> RunPage | None:
-        """The run that can be repeated from the page shown: it failed, or it was disturbed."""
+        """The run that can be repeated from the shown page, because it failed or was disturbed."""
         step, run = self.step, self.run_page
         if self.running or step is None:
             return None
@@ -294,32 +297,32 @@ class LessonRun(LessonState):
         return next((page.figures for page in pages if page.name == name), frozenset())
 
     def repeat(self) -> None:
-        """The next ``request`` is for the run that can be repeated."""
+        """Make the next ``request`` for the run that can be repeated."""
         run = self.repeatable
         self._repeated = None if run is self.step else run
 
     @property
     def repeats(self) -> bool:
-        """True from ``repeat`` until ``end_repeat``."""
+        """Whether a run is being repeated: from ``repeat`` until ``end_repeat``."""
         return self._repeated is not None
 
     def end_repeat(self) -> None:
-        """Go on with the page that is shown."""
+        """Continue with the shown page."""
         self._repeated = None
 
     @property
     def is_over(self) -> bool:
-        """True after the last page."""
+        """Whether the last page is over."""
         return self.step is None
 
     @property
     def running(self) -> bool:
-        """True from ``request`` until ``feed`` got the run's end."""
+        """Whether a run is going on: from ``request`` until ``feed`` gets its end."""
         return self._meter is not None
 
     def advance(self) -> None:
-        """Go to the next page. A question may be left unanswered, and a run may be left out: what
-        depends on it is not shown then."""
+        """Go to the next page. A question may stay unanswered and a run may be left out; whatever
+        depends on them is not shown then."""
         step = self.step
         if step is None or self.running:
             return
@@ -329,7 +332,7 @@ class LessonRun(LessonState):
         self._move()
 
     def answer(self, letter: str | None) -> None:
-        """Answer the question that is shown. ValueError for a letter it does not have."""
+        """Answer the shown question. Raises ValueError for a letter that it does not have."""
         step = self.step
         if not isinstance(step, QuestionPage):
             raise ValueError("no question is shown")
@@ -348,7 +351,7 @@ class LessonRun(LessonState):
                 return
 
     def _is_shown(self, step: Page) -> bool:
-        """Whether there is anything to show on a page."""
+        """Whether a page is shown: its content, or why it can't be shown here."""
         if step.when is not None and step.when.as_boolean(self.lookup) is not True:
             return False
         if step.needs is not None and step.needs.as_boolean(self.lookup) is not True:
@@ -394,8 +397,9 @@ class LessonRun(LessonState):
     # -- runs
 
     def request(self, interval_s: float = 1.0) -> RunRequest:
-        """The request for the run on the page shown, for a session that samples every
-        ``interval_s``. From now on the player waits for the session's events. Raises UsageError."""
+        """The request for the run of the shown page, in a session that samples every
+        ``interval_s``. From now on, the player waits for the session's events. Raises
+        UsageError."""
         run = self.run_page
         if run is None or run.header in self.skipped:
             raise UsageError("No run is shown.")
@@ -414,13 +418,13 @@ class LessonRun(LessonState):
         return request
 
     def stop(self) -> None:
-        """Note that the session was asked to stop the run. No other one begins, so this is the next
-        run to end."""
+        """Note that the session was asked to stop the run. As no other run begins, this is the next
+        one to end."""
         self._stopping = True
 
     def feed(self, event: Event) -> bool:
-        """Handle an event of the session. Returns True if it ended the run that the player waits
-        for."""
+        """Process an event of the session. Returns True if it ended the run for which the player
+        waits."""
         run, meter = self.run_page, self._meter
         if meter is None or run is None:
             return False
@@ -437,7 +441,7 @@ class LessonRun(LessonState):
         return False
 
     def give_up(self, reason: str) -> None:
-        """The run that is shown can't be made, or its session has ended."""
+        """Note that the shown run can't be made, or that its session has ended."""
         if self.run_page is not None:
             self.failed[self.run_page.name] = reason
         self._meter = None

@@ -1,4 +1,4 @@
-"""The list of lessons: their subject and duration, and the parts this target can show."""
+"""The list of lessons: their subject and duration, and which parts work on this target."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STATE_WIDTH, TITLE_WIDTH = 11, 76
 
 @dataclass(frozen=True, slots=True)
 class LessonChoice:
-    """The lesson to play; ``start_over`` is False to continue it where it was paused."""
+    """The lesson to play; ``start_over`` is False to continue where it was paused."""
 
     lesson: Lesson
     start_over: bool
@@ -42,7 +42,7 @@ class LessonChoice:
 
 class LessonList(TypeToFilter, Picker["LessonChoice | None"]):
     """The list of lessons. ``target`` is what they measure; ``paused`` is (name, position) of the
-    lesson that was left before its end; ``results`` has those of finished lessons, by name."""
+    lesson that was left before its end; ``results`` are those of finished lessons, by name."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         *LIST_KEYS,
@@ -80,7 +80,7 @@ class LessonList(TypeToFilter, Picker["LessonChoice | None"]):
             yield Static(id="lessons-text")
 
     def on_mount(self) -> None:
-        """Focus the list; the paused lesson is under the cursor."""
+        """Focus the list, with the cursor on the paused lesson, if there is one."""
         names = [offer.lesson.name for offer in self._offers]
         current = self._paused[0] if self._paused else self._next_unplayed()
         self._fill(names.index(current) if current in names else 0)
@@ -93,7 +93,7 @@ class LessonList(TypeToFilter, Picker["LessonChoice | None"]):
         return next((name for name in names if name not in self._results), "")
 
     def on_resize(self, event: events.Resize) -> None:
-        """The columns follow the width."""
+        """Adapt the columns to the width."""
         self._fill(self.query_one(OptionList).highlighted or 0)
 
     def _fill(self, cursor: int = 0) -> None:
@@ -109,7 +109,7 @@ class LessonList(TypeToFilter, Picker["LessonChoice | None"]):
         self.explain()
 
     def _label(self, offer: LessonOffer) -> Text:
-        """Number, title, duration and state. The title gets the most space."""
+        """The number, title, duration and state of a lesson. The title gets most of the space."""
         lesson = offer.lesson
         number = lesson.name.partition("-")[0].lstrip("0")
         suffix = f" {lesson.minutes:>2g} min {self._state_text(offer):<{STATE_WIDTH}}"
@@ -161,11 +161,11 @@ class LessonList(TypeToFilter, Picker["LessonChoice | None"]):
         return text
 
     def take(self) -> None:
-        """Start the lesson under the cursor, or continue a paused one."""
+        """Start the lesson under the cursor; continue it if it was paused."""
         self._choose(start_over=False)
 
     def action_anew(self) -> None:
-        """Start the lesson from its first page, even if it was paused."""
+        """Start the lesson under the cursor from its first page, even if it was paused."""
         self._choose(start_over=True)
 
     def _choose(self, start_over: bool) -> None:
@@ -176,7 +176,7 @@ class LessonList(TypeToFilter, Picker["LessonChoice | None"]):
 
 
 def _possible_text(offer: LessonOffer) -> str:
-    """Which parts of the lesson this target can show, and why not the rest."""
+    """Which parts of the lesson work on this target, and why the others do not."""
     if not offer.impossible_runs:
         return "all runs are possible"
     total = len(offer.lesson.runs)

@@ -34,7 +34,7 @@ from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
 PagePart = str | Table
-"""Markdown, or a table of figures."""
+"""A part of a page: Markdown, or a table of figures."""
 
 
 def page_parts(
@@ -44,8 +44,8 @@ def page_parts(
     repeatable: str = "",
     tabbed: bool = False,
 ) -> list[PagePart]:
-    """Parts of the page, without the choices of a question. ``repeatable`` names a run that failed
-    or was disturbed; ``tabbed``: the dashboard shows one pane at a time."""
+    """The parts of a page, without the choices of a question. ``repeatable`` names a run that
+    failed or was disturbed; ``tabbed``: the dashboard shows one pane at a time."""
     parts: list[PagePart] = []
     for part in _page_parts(page, verdicts, repeatable, tabbed):
         if isinstance(part, Table):
@@ -101,25 +101,26 @@ def _fence(text: str) -> str:
 
 LESSON_RUNNING = "a lesson is running: Esc leaves it"
 SIDE_BY_SIDE_FROM = 120
-"""Width of the terminal from which on the charts are beside the text."""
+"""From this width of the terminal on, the charts are beside the text."""
 WHEEL_ROWS = 3
 
 
 def _parser() -> MarkdownIt:
-    """A parser without HTML: a "<" in a lesson means just that."""
+    """A parser for Markdown without HTML, so that a "<" in a lesson is only a "<"."""
     return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
 class PageText(Markdown):
-    """Markdown in this program's signs."""
+    """Markdown with iopstui's own bullets."""
 
     BULLETS = ["- "]  # noqa: RUF012 (Textual's own form)
 
 
 class LessonPage(Screen[None]):
-    """Shows the page of ``progress``. ``on_continue`` is called by Enter at the end of a page,
+    """Shows the page of ``progress``. Enter at the end of a page calls ``on_continue``;
     ``on_repeat`` repeats a failed run, ``on_leave`` leaves the lesson. ``refused_keys`` are keys
-    that would disturb it. The charts of ``state`` are drawn beside the text on a wide terminal."""
+    that would disturb the lesson. The charts of ``state`` are drawn beside the text on a wide
+    terminal."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,right", "on", "continue"),
@@ -167,7 +168,7 @@ class LessonPage(Screen[None]):
 
     @property
     def has_more(self) -> bool:
-        """Whether the page continues below the visible part."""
+        """Whether the page continues below what is visible."""
         return round(self._scroll.scroll_y) < self._scroll.max_scroll_y
 
     async def on_mount(self) -> None:
@@ -185,7 +186,7 @@ class LessonPage(Screen[None]):
         self._schedule_footer()
 
     def paint(self) -> None:
-        """Shows the newest seconds in the charts."""
+        """Paint the newest seconds in the charts."""
         self._charts.paint()
 
     def show_new_page(self) -> None:
@@ -224,7 +225,7 @@ class LessonPage(Screen[None]):
         return f"{self._title}, {self._position}"
 
     def copied_text(self) -> str:
-        """The page as Markdown, its tables as columns of text."""
+        """The page as Markdown, with its tables as columns of text."""
         page = self.page
         parts = [
             part if isinstance(part, str) else "\n".join(part.lines()) for part in self._parts(page)
@@ -244,7 +245,7 @@ class LessonPage(Screen[None]):
         return widgets
 
     def _grid(self, table: Table) -> Grid:
-        """A table of figures; the first column is the label."""
+        """A table of figures; the first column has the labels."""
         grid = Grid(box=None, padding=(0, 0, 0, 2), pad_edge=False, header_style=BOLD)
         grid.add_column("", style=DIM)
         for name in table.head[1:]:
@@ -277,13 +278,13 @@ class LessonPage(Screen[None]):
         query.first(Static).update(grid)
         self._update_footer()
 
-    # -- the last line
+    # -- the last row
 
     def _schedule_footer(self) -> None:
         self.call_after_refresh(self._update_footer)
 
     def _update_footer(self) -> None:
-        """The keys, or a note in their place."""
+        """Show the keys, or a note in their place."""
         if not self.is_mounted:
             return
         if self._note:
@@ -323,7 +324,8 @@ class LessonPage(Screen[None]):
         return is_question and bool(page.choices)
 
     def on_key(self, event: events.Key) -> None:
-        """Take an answer's letter; refuse the dashboard's keys, which would disturb the lesson."""
+        """Handle the letter of an answer. Refuse keys of the dashboard that would disturb the
+        lesson."""
         char = event.character or ""
         if self._can_answer and char.lower() in {letter for letter, _ in self.page.choices}:
             self.action_answer(char.lower())
@@ -346,7 +348,7 @@ class LessonPage(Screen[None]):
         self._repeat()
 
     def action_on(self) -> None:
-        """Scroll; at the end of the page, continue the lesson."""
+        """Scroll down, or continue the lesson if the end of the page is visible."""
         page, progress = self.page, self._progress
         if self.has_more:
             self.action_page(1)
@@ -387,7 +389,7 @@ class LessonPage(Screen[None]):
         self._leave()
 
 
-# The charts of IOPS and latency beside other content, such as the page of a lesson.
+# The charts of IOPS and latency beside other content, for example the page of a lesson.
 
 
 NO_FIO = "while a job runs"
@@ -395,7 +397,7 @@ NO_FIO = "while a job runs"
 
 
 class SideCharts(Canvas):
-    """Two charts, one below the other, of the state that ``state`` returns."""
+    """Two charts, one below the other, for the state that ``state`` returns."""
 
     def __init__(self, state: Callable[[], LiveState], charset: Charset) -> None:
         super().__init__()

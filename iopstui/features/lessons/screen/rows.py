@@ -26,8 +26,9 @@ END = "end"
 
 
 class LessonProgress:
-    """``watching`` is True from the start of a run until the user continues: the dashboard is shown
-    then, else a page. ``stopping`` is True once a stop was requested."""
+    """The progress of a lesson on the screen. ``watching`` is True from the start of a run until
+    the user continues: the screen then shows the dashboard, otherwise a page. ``stopping`` is True
+    after a stop was requested."""
 
     def __init__(self, run: LessonRun) -> None:
         self.run = run
@@ -40,12 +41,12 @@ class LessonProgress:
 
     @property
     def page(self) -> ShownPage | None:
-        """The page being read; ``None`` after the last one."""
+        """The page that the user reads; ``None`` after the last one."""
         return self._read_pages[-self._pages_back] if self._pages_back else self.run.page()
 
     @property
     def reading_back(self) -> bool:
-        """True on a page that was read before."""
+        """Whether the user reads a page again."""
         return self._pages_back > 0
 
     @property
@@ -54,7 +55,7 @@ class LessonProgress:
         return self._pages_back < len(self._read_pages)
 
     def previous_page(self) -> bool:
-        """Go to the previous page; False on the first one."""
+        """Go to the previous page. Returns False on the first one."""
         if self.has_earlier:
             self._pages_back += 1
             return True
@@ -71,31 +72,32 @@ class LessonProgress:
             self._read_pages.append(page)
 
     def leave(self) -> None:
-        """Pause the lesson on its current page, not on an earlier one."""
+        """Pause the lesson on its current page, even if an earlier one is shown."""
         self._pages_back = 0
         self.watching = False
         self.run.end_repeat()
 
     @property
     def position(self) -> str:
-        """Position: "page 5 of 12"."""
+        """The position in words: "page 5 of 12"."""
         page = self.run.page()
         return f"page {page.number} of {page.total}" if page is not None else "its end"
 
     def step_of(self, page: ShownPage) -> Page | None:
-        """The lesson's page behind a shown page."""
+        """The page in the lesson's file that a shown page was made from."""
         steps = self.run.lesson.steps
         return next((s for s in steps if (s.kind, s.name) == (page.kind, page.name)), None)
 
     def verdicts(self, page: ShownPage) -> list[AnswerVerdict]:
-        """What the measurement answers to the questions of a page."""
+        """The verdicts on the questions that a page answers."""
         step = self.step_of(page)
         names = step.answers if isinstance(step, AnswerPage) else ()
         verdicts = (self.run.verdict(name) for name in names)
         return [verdict for verdict in verdicts if verdict is not None]
 
     def score(self) -> tuple[int, int]:
-        """(answers confirmed by the measurements, answers that could be judged)."""
+        """The number of answers that the measurements confirmed, and of answers that could be
+        judged."""
         verdicts = [self.run.verdict(name) for name in self.run.answers]
         judged = [v.correct for v in verdicts if v is not None and v.correct is not None]
         return sum(judged), len(judged)
@@ -103,27 +105,27 @@ class LessonProgress:
     # -- runs
 
     def watch(self) -> None:
-        """A run starts: show the dashboard from now on."""
+        """Note that a run starts: from now on the screen shows the dashboard."""
         self.watching, self.stopping = True, False
 
     def stop(self) -> None:
-        """Request a stop of the run."""
+        """Note that a stop of the run was requested."""
         self.stopping = True
         self.run.stop()
 
     @property
     def run_page(self) -> RunPage | None:
-        """The run that is watched, or that the page shows."""
+        """The run that is being watched or belongs to the shown page."""
         return self.run.run_page
 
     @property
     def can_run(self) -> bool:
-        """True on the page of a run that has not run yet."""
+        """Whether the shown page has a run that has not been made yet."""
         return self._on_run(READY)
 
     @property
     def can_repeat(self) -> bool:
-        """True after a run that failed, was stopped or was disturbed."""
+        """Whether a run can be repeated, because it failed, was stopped or was disturbed."""
         return bool(self.repeatable)
 
     @property
@@ -134,7 +136,7 @@ class LessonProgress:
 
     @property
     def has_failed(self) -> bool:
-        """True after a run that failed or was stopped."""
+        """Whether the last run failed or was stopped."""
         return self.run_page is not None and self.run_page.name in self.run.failed
 
     def _on_run(self, state: str) -> bool:
@@ -143,7 +145,7 @@ class LessonProgress:
 
     @property
     def run_position(self) -> str:
-        """ "run 2 of 3"."""
+        """The run's position in words: "run 2 of 3"."""
         runs = self.run.lesson.runs
         step = self.run_page
         number = runs.index(step) + 1 if step is not None else len(runs)
@@ -157,7 +159,7 @@ PANES = {
     "findings": ("finding", None),
 }  # fmt: skip
 MAX_STRIP_ROWS = 4
-"""Rows of the strip: with these a terminal of 36 rows still shows all panes."""
+"""The rows of the strip; with these a terminal of 36 rows still shows all panes."""
 
 StyledText = tuple[str, "Style | None"]
 
@@ -178,7 +180,7 @@ def wrap_words(text: str, width: int) -> list[str]:
 
 
 def _restyle(pieces: Sequence[StyledText], lines: Sequence[str]) -> Iterator[list[Piece]]:
-    """Apply the styles of ``pieces`` to ``lines``, their joined and wrapped text."""
+    """Apply the styles of ``pieces`` to ``lines``, which have the same text, joined and wrapped."""
     chars = [(char, style) for text, style in pieces for char in text]
     index = 0
     for line in lines:
@@ -216,7 +218,7 @@ def end_page(progress: LessonProgress) -> ShownPage:
 
 
 def pane_name(pane: str, tabbed: bool) -> str:
-    """The title of a pane; with tabs, the title and the key of the tab that shows it."""
+    """The title of a pane; with tabs also the title and the key of the tab that shows it."""
     name, tab = PANES[pane]
     return f"{tab + 1} {capital(TABS[tab])}" if tabbed and tab is not None else name
 
@@ -224,9 +226,9 @@ def pane_name(pane: str, tabbed: bool) -> str:
 def strip_rows(
     progress: LessonProgress, tabbed: bool, layout: bool, width: int, height: int, charset: Charset
 ) -> list[Row]:
-    """The rows of the strip: the run, its progress and what to look at; afterwards its result.
-    Their number is the same during and after the run, with tabs and without; only a failure may
-    need more. ``height`` is the terminal's."""
+    """The rows of the strip: the run, its progress and where to look; afterwards its result. Their
+    number stays the same during and after the run, with and without tabs; only a failure may need
+    more. ``height`` is that of the terminal."""
     run = progress.run_page
     if run is None:
         return []
@@ -264,7 +266,7 @@ def _progress_text(progress: LessonProgress, layout: bool) -> str:
 def _look_rows(
     progress: LessonProgress, tabbed: bool, width: int, max_rows: int
 ) -> list[list[Piece]]:
-    """A row for each pane to look at, if they fit; else all in one text."""
+    """A row for each pane to look at if all rows fit, else one text."""
     run = progress.run_page
     looks: list[list[StyledText]] = []
     for pane, sentence in run.look if run is not None else ():
@@ -284,7 +286,7 @@ def _wrap(pieces: Sequence[StyledText], width: int) -> list[list[Piece]]:
 
 
 def _result_rows(progress: LessonProgress, width: int) -> list[list[Piece]]:
-    """Result of the run, and the next steps."""
+    """The result of the run, and the next steps."""
     run = progress.run_page
     if run is None or progress.run.running:
         return []

@@ -1,1 +1,1 @@
-"""The terminal or browser below Textual: drivers, input and output."""
+"""The terminal or browser beneath Textual: drivers, input and output."""

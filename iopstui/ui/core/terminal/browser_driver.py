@@ -27,9 +27,9 @@ from iopstui.ui.core.terminal.terminal_input import TerminalInput
 
 CHUNK_BYTES = 4096
 READY = b"__GANGLION__\n"
-"""Textual's sign that packets follow."""
+"""Textual's signal to the web server that packets follow."""
 TERMINAL_MODES = "\x1b[?1049h\x1b[?25l\x1b[?1000h\x1b[?1003h\x1b[?1015h\x1b[?1006h\x1b[?2004h"
-"""Alternate screen, no cursor, mouse reports, bracketed paste."""
+"""Sequences for the alternate screen, no cursor, mouse reports and bracketed paste."""
 
 
 class BrowserDriver(WebDriver):
@@ -39,7 +39,7 @@ class BrowserDriver(WebDriver):
 
     on_hangup: Callable[[], None] = staticmethod(lambda: None)
     _wake_fd = -1
-    """Wakes the thread that reads packets, so that it ends."""
+    """A write to this descriptor wakes the thread that reads packets, so that it ends."""
 
     # -- output
 
@@ -74,7 +74,7 @@ class BrowserDriver(WebDriver):
         self._key_thread.start()
 
     async def _begin(self) -> None:
-        # not the initial size: a page may have changed it already
+        # the newest size: a page may have changed it since the start
         size = Size(*(self._size or (80, 24)))
         await self._app._post_message(events.Resize(size, size))
 
@@ -93,7 +93,7 @@ class BrowserDriver(WebDriver):
         self.write_meta({"type": "exit"})
 
     def close(self) -> None:
-        """Write what is still queued, if the server reads it soon."""
+        """Write the queued output, if the server reads it soon."""
         super().close()
         self._output.stop()
 
@@ -120,12 +120,12 @@ class BrowserDriver(WebDriver):
 
     def _deliver(self, messages: Iterable[Message]) -> None:
         for message in messages:
-            # the server limits the sizes a page can request; keys must not request others
+            # ignore sizes that come as keys: the server limits only those that a page requests
             if not isinstance(message, events.Resize):
                 self.process_message(message)
 
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
-        """Handle a message of the server; files are never sent."""
+        """Handle a message of the server. Requests for files are ignored."""
         if packet_type == "attach":
             self.write(TERMINAL_MODES)
             self._app.call_later(self._app.refresh)

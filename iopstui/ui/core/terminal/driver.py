@@ -1,8 +1,8 @@
-"""Textual's driver for a terminal that may be slow or stopped, without ever waiting for it.
+"""Textual's driver for a terminal that may be slow or stopped. It never waits for the terminal.
 
-Textual's own writer blocks the whole screen once 30 pieces are queued, including keys, signals and
-the exit. Here output is queued until the terminal takes it (``Output``), and the screen checks
-``is_behind`` before it paints again."""
+Once 30 pieces of output are queued, Textual's own writer blocks the whole screen, including keys,
+signals and the exit. Here output is queued until the terminal accepts it (``Output``), and the
+screen checks ``is_behind`` before it paints again."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ from iopstui.ui.core.terminal.terminal_input import TerminalInput, limit_size
 INPUT_POLL_S = 0.1
 SYNC_TIMEOUT_S = 10.0
 SYNC_QUERY = "\x1b[?2026$p"
-"""DECRQM of synchronized output: a terminal that answers it does so after everything written
-before."""
+"""DECRQM of synchronized output. A terminal that knows it answers after it has processed everything
+written before."""
 
 
 class NonBlockingDriver(LinuxDriver):
     """Textual's driver with an ``Output`` that never makes the screen wait.
 
-    ``on_drained`` is called, in some other thread, when painting makes sense again,
+    ``on_drained`` is called, in another thread, when the terminal can show a new paint;
     ``on_hangup`` when the terminal is closed (``hung_up`` stays set)."""
 
     on_drained: Callable[[], None] = staticmethod(lambda: None)
     on_hangup: Callable[[], None] = staticmethod(lambda: None)
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        # before Textual's signal handlers call it
+        # set before super().__init__, which installs signal handlers that use it
         self._loop = asyncio.get_running_loop()
-        # a SIGTSTP has arrived, and no SIGCONT after it
+        # whether a SIGTSTP has arrived, and no SIGCONT after it
         self._stop_requested = False
         super().__init__(*arguments, **options)
-        # limits the size for Textual's first layout, which takes any that the terminal or COLUMNS
-        # and LINES give
+        # limit the size for Textual's first layout, because the terminal, COLUMNS or LINES may give
+        # any
         first = limit_size(Size(*self._get_terminal_size()))
         self._size = self._size or (first.width, first.height)
         self.lag_s = 0.0
@@ -64,7 +64,7 @@ class NonBlockingDriver(LinuxDriver):
 
     @property
     def is_behind(self) -> bool:
-        """True while the terminal has not shown the last paint yet."""
+        """Whether the terminal has not shown the last paint yet."""
         output = self._output
         return self._is_waiting_for_answer() or (output is not None and output.waiting > 0)
 
@@ -73,7 +73,7 @@ class NonBlockingDriver(LinuxDriver):
         return query_s is not None and time.monotonic() - query_s < SYNC_TIMEOUT_S
 
     def note_paint(self) -> None:
-        """After a paint: ask the terminal to answer when it has shown it."""
+        """Call this after a paint: it asks the terminal to answer when it has shown the paint."""
         if self._answers_sync_query and not self._is_waiting_for_answer():
             self._query_s = time.monotonic()
             self.write(SYNC_QUERY)
@@ -85,7 +85,7 @@ class NonBlockingDriver(LinuxDriver):
         self._output.write(data)
 
     def stop_application_mode(self) -> None:
-        """Restore the terminal; a picture that is still queued is dropped."""
+        """Restore the terminal; queued paints are dropped."""
         if self._output is not None:
             self._output.discard()
         super().stop_application_mode()
@@ -111,7 +111,8 @@ class NonBlockingDriver(LinuxDriver):
         """Read the terminal until the screen or the terminal ends."""
         arriving = TerminalInput()
         while not self.exit_event.is_set():
-            # a thread that wakes ten times a second costs a tenth of the whole screen's CPU time
+            # no polling: waking ten times a second would cost a tenth of the whole screen's CPU
+            # time
             patience = INPUT_POLL_S if arriving.has_pending else None
             if self.fileno in select.select([self.fileno, self._wake_fd], [], [], patience)[0]:
                 data = self._read()
@@ -121,7 +122,7 @@ class NonBlockingDriver(LinuxDriver):
                     return
                 self._deliver(arriving.feed_bytes(data))
             self._deliver(arriving.tick())
-        # late answers of the terminal must not be typed into the shell
+        # read late answers of the terminal now, so that the shell does not get them as input
         while select.select([self.fileno], [], [], INPUT_POLL_S)[0] and self._read():
             pass
 
@@ -133,12 +134,12 @@ class NonBlockingDriver(LinuxDriver):
 
     def _deliver(self, messages: Iterable[Message]) -> None:
         for message in messages:
-            # if the mouse is not used, reports were enabled by another program
+            # with --no-mouse, reports come because another program has enabled them
             if self._mouse or not isinstance(message, MouseEvent):
                 self.process_message(message)
 
     def close(self) -> None:
-        """Write what is still queued and end the output thread."""
+        """Write the queued output and end the output thread."""
         super().close()
         self._close_wake_fd()
         output, self._output = self._output, None
@@ -146,38 +147,39 @@ class NonBlockingDriver(LinuxDriver):
             output.stop()
 
     def _sigtstp_application(self, *arguments: Any) -> None:
-        """Suspend from the event loop. Textual suspends in the signal handler, perhaps in the
-        middle of a write, which can then never end."""
+        """Suspend from the event loop. Textual suspends in the signal handler, which may interrupt
+        a write that then can never end."""
         self._stop_requested = True
         self._call_in_loop(self._suspend)
 
     def _sigcont_application(self, *arguments: Any) -> None:
-        # as in the kernel, a SIGCONT cancels a pending stop
+        # as in the kernel, SIGCONT cancels a pending stop
         self._stop_requested = False
         self._call_in_loop(self._continue)
 
     def _call_in_loop(self, do: Callable[[], None]) -> None:
-        # a screen that has just ended has no loop
+        # the loop is closed if the screen has just ended
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(do)
 
     def _suspend(self) -> None:
-        """Restore the terminal and stop the process; continues after the kill."""
+        """Restore the terminal and stop the process with SIGSTOP; a SIGCONT continues after it."""
         if not self._stop_requested:
             return
         if self._auto_restart:
             self.suspend_application_mode()
             self._must_signal_resume = True
-        # restoring the terminal may have taken a while
+        # a SIGCONT may have come while the terminal was being restored
         if self._stop_requested:
             self._stop_requested = False
             os.kill(os.getpid(), signal.SIGSTOP)
         self._continue()
 
     def _continue(self) -> None:
-        """Resume only after a suspend. A closed terminal sends SIGCONT after its SIGHUP, and other
-        processes may, too: Textual would start a second thread that reads keys, which never ends.
-        In the background the process is stopped again, until the next SIGCONT."""
+        """Resume only after a suspend. SIGCONT also follows the SIGHUP of a closed terminal, and
+        other processes may send it: Textual would then start a second thread that reads keys and
+        never ends. If the process is in the background, it is stopped again until the next
+        SIGCONT."""
         if self._must_signal_resume:
             self.resume_application_mode()
         else:
@@ -202,7 +204,7 @@ class NonBlockingDriver(LinuxDriver):
         super().process_message(message)
 
 
-# Writing to a terminal that may be slow, or stopped, without ever waiting for it.
+# Writing to a terminal that may be slow or stopped, without waiting for it.
 
 
 CHUNK_BYTES = 4096
@@ -216,9 +218,9 @@ CANCEL = b"\x18"
 class Output:
     """Writes to a terminal in its own thread, in place of Textual's WriterThread.
 
-    ``waiting`` is the number of bytes that the terminal has not taken yet. Beyond ``MAX_WAITING``
-    output is dropped and ``lost`` is set; then everything must be painted again. ``on_drained`` is
-    called in the thread when nothing waits any more."""
+    ``waiting`` is the number of bytes that the terminal has not accepted yet. Beyond
+    ``MAX_WAITING`` output is dropped and ``lost`` is set; then everything must be painted again.
+    ``on_drained`` is called in that thread when all output is written."""
 
     def __init__(self, fd: int, on_drained: Callable[[], None]) -> None:
         self.waiting = 0
@@ -240,7 +242,7 @@ class Output:
         self.write_bytes(text.encode(self._encoding, "replace"))
 
     def write_bytes(self, data: bytes) -> None:
-        """Queue ``data``, all of it or nothing; never waits."""
+        """Queue ``data``, either completely or not at all; never waits."""
         with self._changed:
             if self.waiting + len(data) > MAX_WAITING:
                 self.lost = True
@@ -250,18 +252,19 @@ class Output:
             self._changed.notify()
 
     def discard(self) -> None:
-        """Drop pending output, but not later output."""
+        """Drop the queued output, but not what is written later."""
         with self._changed:
             self.waiting -= sum(map(len, self._chunks))
-            # a truncated sequence must not swallow the next output
+            # CANCEL ends a sequence that was cut off, which would otherwise swallow the next output
             self._chunks = [CANCEL]
             self.waiting += len(CANCEL)
             self._discards = True
             self._changed.notify()
 
     def stop(self) -> None:
-        """Write pending output if the terminal takes it soon; else discard the terminal's buffer,
-        so that at least the last bytes (leaving the alternate screen) can get through."""
+        """Write the queued output if the terminal accepts it soon; else discard the kernel's buffer
+        for the terminal, so that at least the last bytes (which leave the alternate screen)
+        arrive."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -291,16 +294,16 @@ class Output:
                 return
 
     def _write_all(self, data: bytes) -> bool:
-        """Write everything; False if the terminal has gone."""
+        """Write everything. Returns False if the terminal is gone."""
         unsent = memoryview(data)
         while unsent:
             try:
-                # discarding output (stop) makes space, but the kernel wakes nobody
+                # poll: if ``stop`` discards the buffer, the kernel does not wake select
                 while not select.select([], [self._fd], [], WRITABLE_POLL_S)[1]:
                     continue
                 written = os.write(self._fd, unsent[: self._chunk_bytes])
             except BlockingIOError:
-                # a stopped terminal may claim to be writable
+                # select may report a stopped terminal as writable
                 time.sleep(0.05)
                 continue
             except OSError:
@@ -315,9 +318,9 @@ class Output:
 
 
 def open_nonblocking(fd: int) -> tuple[int, int]:
-    """A descriptor that never blocks, and how much to write at once. O_NONBLOCK is a flag of the
-    open file, which we share with the shell, so the terminal is opened again if possible. A pipe
-    that ``select`` reports as writable takes PIPE_BUF bytes."""
+    """A descriptor that never blocks, and how many bytes to write at once. O_NONBLOCK belongs to
+    the open file, which is shared with the shell, so the terminal is opened again if possible. A
+    pipe that ``select`` reports as writable accepts PIPE_BUF bytes."""
     with contextlib.suppress(OSError):
         flags = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
         return os.open(os.ttyname(fd), flags), CHUNK_BYTES

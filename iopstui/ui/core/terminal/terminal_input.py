@@ -1,12 +1,12 @@
-"""Keys as the terminal sends them: read early, decoded, and in their order.
+"""Keys as the terminal sends them: read early, decoded, and handled in their order.
 
-Textual hands a key to the widget that has the focus when it arrives. If ":rwmixread=70" arrives in
-one packet, the text would go to the screen below, before ":" has opened the input; a letter after
-Backspace would be handled first, because bindings are looked up last.
+Textual passes a key to the widget that has the focus when the key arrives. If ":rwmixread=70"
+arrives in one packet, the text would go to the screen below, because ":" has not opened the input
+yet; and a letter after Backspace would be handled first, because bindings are looked up last.
 
-Input (keys, pastes, answers) is parsed however it is split into pieces. Textual's parser knows the
-sequences, but types unknown ones as keys, and merges an Escape with a key that follows at once. So
-the stream is cut into sequences first."""
+Input (keys, pastes, answers) may be split into pieces anywhere. Textual's parser knows the
+sequences, but treats an unknown one as typed keys, and merges an Escape with a key that follows at
+once. So the stream is cut into sequences first."""
 
 from __future__ import annotations
 
@@ -33,23 +33,24 @@ from textual.widgets import Input
 from textual.worker import WorkerState
 
 KEY_TIMEOUT_S = 2.0
-"""Time limit for handling a key; then the next key follows."""
+"""Time limit for handling a key; after that, the next key is handled."""
 REMOVAL_TIMEOUT_S = 0.25
-"""Time limit for a widget that was removed meanwhile."""
+"""Time limit for waiting for a widget that may have been removed."""
 INTERRUPT = "ctrl+c"
 ALT_KEYS = {"b": "ctrl+left", "f": "ctrl+right"}
-"""The keys that some terminals send for Alt with an arrow, in an input field."""
+"""Some terminals send Alt with an arrow as Escape and one of these letters: the keys for an input
+field."""
 
 
 @runtime_checkable
 class AnsweringScreen(Protocol):
-    """A screen that waits for an answer to typed text; until then ``answered`` is not set."""
+    """A screen that checks typed text; ``answered`` is not set while it does."""
 
     answered: asyncio.Event
 
 
 class KeysInOrder(App[int]):
-    """Takes keys and pastes one by one."""
+    """An application that handles keys and pastes one by one."""
 
     _queued_keys: deque[events.Event]
     _handling = False
@@ -60,16 +61,16 @@ class KeysInOrder(App[int]):
 
     @property
     def typing(self) -> bool:
-        """True while a key is handled or waiting."""
+        """Whether a key is being handled or waiting."""
         return self._handling
 
     @property
     def _is_over(self) -> bool:
-        """True if no screen is left."""
+        """Whether no screen is left."""
         return self._exit or not self._screen_stacks[self._current_mode]
 
     async def on_event(self, event: events.Event) -> None:
-        """Queue keys and pastes until the one before is handled; limit sizes."""
+        """Queue keys and pastes until the previous one is handled; limit sizes."""
         if isinstance(event, events.InputEvent | events.Paste) and self._is_over:
             return
         if isinstance(event, events.Resize):
@@ -78,7 +79,7 @@ class KeysInOrder(App[int]):
             await super().on_event(event)
             return
         if isinstance(event, events.Key) and event.key == INTERRUPT:
-            # as in a terminal, Ctrl+C discards what was typed before
+            # Ctrl+C discards the keys typed before it, as in a terminal
             self._queued_keys.clear()
             await super().on_event(event)
             return
@@ -97,7 +98,7 @@ class KeysInOrder(App[int]):
         await super().on_event(event)
 
     def _first_of_two(self, event: MetaKey) -> events.Event:
-        """The first of two keys that arrived as one."""
+        """The first of two keys that arrived as one; the second is queued."""
         if isinstance(self.focused, Input) and event.follows in ALT_KEYS:
             return events.Key(ALT_KEYS[event.follows], None)
         self._queued_keys.appendleft(_key(event.follows))
@@ -109,8 +110,8 @@ class KeysInOrder(App[int]):
         self.call_later(self._handle_next)
 
     async def _wait_until_handled(self) -> None:
-        """Wait until screen and focus stay the same while all nodes from the focus to the
-        application have handled their messages."""
+        """Wait until all nodes from the focus to the application have handled their messages,
+        without a change of screen or focus."""
         before: object = None
         while True:
             for node in (self.focused or self.screen).ancestors_with_self:
@@ -124,7 +125,7 @@ class KeysInOrder(App[int]):
             before = now
 
     async def _wait_for_palette(self) -> None:
-        """Wait until the palette has searched, because Enter takes its results."""
+        """Wait until the palette's search has ended, because Enter uses its results."""
         screen: Screen[Any] = self.screen
         if not isinstance(screen, CommandPalette):
             return
@@ -156,18 +157,20 @@ def _key(character: str) -> events.Event:
 ESC = "\x1b"
 PASTE, PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 MOUSE = "\x1b[M"
-"""Begins an old kind of mouse report that another program left on. Three bytes follow, none a
-control character but NUL. They are no text: decoding may merge them with later input."""
+"""The beginning of an old kind of mouse report, which another program left enabled. Three bytes
+follow, none of which is a control character except NUL. They are not text: decoding could merge
+them with later input."""
 SEQUENCE_TIMEOUT_S, PASTE_TIMEOUT_S = 1.0, 5.0
-"""Limit for the rest of a sequence, over a slow line."""
+"""How long to wait for the rest of a sequence, which may come over a slow line."""
 LONGEST_PASTE, LONGEST_STRING = 1 << 16, 1 << 12
 MAX_COLUMNS, MAX_ROWS = 1000, 400
-"""Larger than any terminal: each cell takes memory."""
+"""Limits for the size, larger than any terminal, because each cell needs memory."""
 _STRING_ENDS = re.compile(r"\x07|\x1b\\")
 _CSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _PARTIAL_CSI = re.compile(r"\x1b\[[0-?]{0,256}[ -/]{0,16}")
 _RESIZE = re.compile(r"\x1b\[48;(\d{1,6});(\d{1,6});(\d{1,6});(\d{1,6})t", re.ASCII)
-"""A terminal's size in cells and in pixels (rows first), which it sends if that was enabled."""
+"""A report of a terminal's size in cells and in pixels (rows first), which terminals send if
+enabled."""
 _MOUSE_BYTES = re.compile(rb"\x1b\[M(?:[^\x01-\x1f]{3}|[^\x01-\x1f]{0,2}(?=[\x01-\x1f]))")
 _PARTIAL_MOUSE_BYTES = re.compile(rb"\x1b\[M[^\x01-\x1f]{0,2}\Z")
 _MOUSE_TEXT = re.compile(r"\x1b\[M[^\x01-\x1f]{0,3}")
@@ -190,13 +193,13 @@ class MetaKey(events.Key):
 
 
 def limit_size(size: Size) -> Size:
-    """The size of a terminal, or the largest that is used."""
+    """The size of a terminal, within the limits."""
     return Size(min(size.width, MAX_COLUMNS), min(size.height, MAX_ROWS))
 
 
 class TerminalInput:
-    """``feed`` takes text as it arrives; ``tick`` is called regularly, because an Escape without a
-    successor is a key."""
+    """Turns input into messages. ``feed`` gets text as it arrives. ``tick`` is called regularly,
+    because an Escape that nothing follows is a key."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._parser = KeyParser()
@@ -227,7 +230,7 @@ class TerminalInput:
             if escape != at:
                 end = escape if escape >= 0 else len(text)
                 decoded = text[at:end].replace(_UNDECODABLE, "")
-                if decoded:  # an empty text would end the parser
+                if decoded:  # the parser takes an empty text for the end of input
                     yield from self._parser.feed(decoded)
                 at = end
                 continue
@@ -250,7 +253,7 @@ class TerminalInput:
         return bool(self._pending or self._partial_report)
 
     def tick(self) -> Iterator[Message]:
-        """Pass on an incomplete sequence whose rest did not arrive."""
+        """Handle an incomplete sequence whose rest did not arrive in time."""
         pending, idle_s = self._pending, self._now() - self._fed_s
         if idle_s >= SEQUENCE_TIMEOUT_S:
             self._partial_report = b""
@@ -259,7 +262,7 @@ class TerminalInput:
         self._pending = ""
         if pending.startswith(PASTE):
             yield _paste(pending[len(PASTE) :])
-        # longer input is no key: the rest of the sequence was lost
+        # a longer text is not an Escape key, but a sequence whose rest was lost
         elif len(pending) <= 2:
             yield events.Key("escape", ESC)
             for character in pending[1:]:
@@ -276,7 +279,7 @@ class TerminalInput:
             messages = list(self._parser.feed(text))
             yield from messages
             if not messages:
-                # the parser still waits for the end of an unknown sequence
+                # the parser waits for the end of an unknown sequence: begin with a new one
                 self._parser = KeyParser()
                 if len(text) == len(ESC + "[]") and text not in ANSI_SEQUENCES_KEYS:
                     yield events.Key("escape", ESC)
@@ -301,12 +304,12 @@ def _length(text: str, at: int) -> int:
         return 3 if len(text) >= at + 3 else 0
     if kind in ("]", "P"):
         return _length_of_string(text, at)
-    # a second Escape is a key of its own
+    # one Escape after another is a key of its own
     return 0 if not kind else 1 if kind == ESC else 2
 
 
 def _length_of_string(text: str, at: int) -> int:
-    """Length of a text answer (a colour, a name), which another program has requested."""
+    """Length of an answer that is text (a colour, a name), which another program has requested."""
     if text.startswith("\x1b]", at):
         third = text[at + 2 : at + 3]
         if not third.isdecimal():
@@ -328,7 +331,7 @@ def _length_of_csi(text: str, at: int) -> int:
         return 0 if at + length == len(text) else length
     if sequence[0] == MOUSE:
         report = _MOUSE_TEXT.match(text, at)
-        # a report that was cut off ends where the next sequence begins
+        # a truncated report ends where the next sequence begins
         length = len(report[0]) if report else len(MOUSE)
         return 0 if length < len(MOUSE) + 3 and at + length == len(text) else length
     return len(sequence[0])

@@ -2,13 +2,13 @@
 
 tests/ui/test_textual_bugs.py shows each bug, and fails once Textual has fixed it.
 
-* ``Widget.get_visual_style``, which lists draw with, knows every text style of CSS but ``reverse``,
-  and with a terminal's own colours nothing else marks the row under the cursor. The palette makes
-  its list itself, so the fix is for all lists.
-* ``StylesCache.get_inner_outer`` keeps, in a cache for the whole process, the caches of 1024
-  widgets with all that they have drawn: some hundred KiB for each screen that was opened.
-* ``OptionList._move_page`` looks up a line where a terminal is too small for any, and
-  ``Content`` folds words at every 0th cell where it leaves no column to text."""
+* ``Widget.get_visual_style``, which lists use for drawing, knows every text style of CSS except
+  ``reverse``, and with a terminal's own colours nothing else marks the row under the cursor. The
+  command palette makes its own list, so the fix applies to all lists.
+* ``StylesCache.get_inner_outer`` keeps the caches of 1024 widgets in a cache for the whole process,
+  with everything that they have drawn: some hundred KiB for each screen that was opened.
+* In a terminal too small for a single line, ``OptionList._move_page`` looks up a line that does not
+  exist, and ``Content`` wraps words to a width of 0 cells."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The pages that a key opens over the dashboard: lists and maps of one subject."""
+"""The pages that keys open over the dashboard: lists and maps, each on one subject."""

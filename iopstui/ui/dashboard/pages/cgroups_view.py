@@ -1,4 +1,4 @@
-"""Cgroups by their I/O: systemd units, containers, pods, each with its waiting time and limits."""
+"""Cgroups by their I/O (systemd units, containers, pods), each with its waiting time and limits."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def rows(
     words: str = "",
 ) -> list[Row]:
     """Rows for the groups that did I/O on the ``disks``; ``groups`` is ``None`` if nothing was
-    measured yet. ``why_not`` says why there are none at all. ``order`` is a title of COLUMNS, or ""
+    measured yet. ``why_not`` says why no groups can be read. ``order`` is a title of COLUMNS, or ""
     for the busiest first. ``frozen``: the screen shows an earlier second than the groups. ``probe``
-    knows the latencies of their requests. ``words``: only groups with all of these in their
-    name."""
+    has the latencies of their requests. ``words`` is a filter: only groups whose name contains all
+    of them."""
     if why_not:
         return wrap(width, charset, f"Nothing is counted by cgroup: {why_not}.", None)
     title = f"cgroups, on {printable(', '.join(disks))} only"
@@ -119,5 +119,5 @@ def _latency_columns(probe: ProbeInterval | None) -> Iterator[Column]:
 
 
 def _end(name: str, width: int) -> str:
-    """The end of a path, because that part distinguishes groups."""
+    """The end of a path, which distinguishes groups better than its beginning."""
     return name if len(name) <= width else "…" + name[1 - width :]

@@ -1,4 +1,5 @@
-"""Inside the kernel: a request's path, the device's percentiles, completing CPUs."""
+"""Figures from inside the kernel: a request's path, the device's percentiles, and which CPUs
+complete requests."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def rows(
     why_off: str = "",
 ) -> list[Row]:  # fmt: skip
     """Return rows for the probe's ``parts`` in the last second that it counted; ``parts`` is
-    ``None`` for a recording, which shows whatever it has. ``why_off`` says what prevents the
+    ``None`` for a recording, of which everything is shown. ``why_off`` says what prevents the
     probe."""
     frame = state.probe_frame
     if parts is None and frame is None:
@@ -89,7 +90,7 @@ def rows(
     return [*page, *_costs(probe, width, charset)]
 
 
-# -- the way
+# -- the request's path
 
 
 def _path_rows(frame: Frame, probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
@@ -171,7 +172,7 @@ def _latencies(frame: Frame, probe: ProbeInterval, width: int, charset: Charset)
 
 
 def _diag_text(frame: Frame) -> str:
-    """What the kernel counted on NVMe controllers, paths and namespaces in this second."""
+    """What the kernel counted for NVMe controllers, paths and namespaces in this second."""
     parts = []
     for name, rates in (frame.nvme_diag or {}).items():
         growths = {file: round(rates.get(figure_name(file), 0.0) * (frame.seconds or 0.0))
@@ -184,7 +185,8 @@ def _diag_text(frame: Frame) -> str:
 
 
 def _volume_text(volume: VolumeGrowth) -> str:
-    """What an AWS volume counts on the same requests. Its percentiles are bounds of its bins."""
+    """What an AWS volume itself measured for the same requests. Its percentiles are upper bounds of
+    histogram bins."""
     parts = []
     reads = "reads", volume.r_await, volume.r_p50, volume.r_p99
     writes = "writes", volume.w_await, volume.w_p50, volume.w_p99
@@ -197,7 +199,7 @@ def _volume_text(volume: VolumeGrowth) -> str:
     return f"The volume's own count: {'; '.join(parts) or 'no I/O'}."
 
 
-# -- who completes for whom
+# -- which CPU completes for which
 
 
 def _matrix(matrix: CompletionMatrix, width: int, charset: Charset) -> list[Row]:
@@ -234,7 +236,7 @@ def _matrix(matrix: CompletionMatrix, width: int, charset: Charset) -> list[Row]
 
 
 def task_columns(state: LiveState) -> tuple[Column, ...]:
-    """The columns of processes: names are sorted from A on, figures with the largest first."""
+    """The columns of processes. Names are sorted from A on, figures from the largest on."""
     return (
         process_column(state, 18),
         Column("pid", "pid", 8, sorts=UP),
@@ -277,8 +279,8 @@ def task_rows(
 def process_column(
     state: LiveState, width: int, command: Callable[[int], str] | None = None
 ) -> Column:
-    """The column with a process's name, or its command line if ``command`` returns it. A job of
-    ours is marked, and so is a process that includes the I/O of children that have ended."""
+    """The column with a process's name, or its command line if ``command`` returns it. fio's jobs
+    are marked, and so are processes whose figures include the I/O of children that have ended."""
     jobs = {job.pid for job in state.frame.jobs} if state.frame is not None else set()
 
     def label(process: Any) -> str:

@@ -67,7 +67,7 @@ def _columns(
 
 
 def _process_probe(state: LiveState) -> ProbeInterval | None:
-    """Processes counted by the probe, if it counts them."""
+    """The probe's interval, if the probe counts processes."""
     probe = state.probe
     return probe if probe is not None and PROCESSES in probe.parts else None
 
@@ -83,9 +83,9 @@ def rows(
     users: str = "",
 ) -> list[Row]:
     """Rows by disk if the probe counts processes, else over all disks (``source`` is ``None`` for a
-    recording, which has no such figures). ``frozen``: ``state`` is that of an earlier second.
-    ``order``: one of ``orders``, "": the busiest first. ``words``: only processes that have all of
-    these in their name, number or command line. ``users``: who uses the target most."""
+    recording, which has no such figures). ``frozen``: ``state`` is of an earlier second. ``order``
+    is one of ``orders`` ("": the busiest first). ``words`` is a filter: only processes whose name,
+    number or command line contains all of them. ``users`` says who uses the target most."""
     words = words.strip()
     page = [] if words else [*(wrap(width, charset, users, BOLD) if users else ()),
                              *_pressure(state, width, charset)]  # fmt: skip

@@ -22,7 +22,7 @@ JOBS_WIDTH, MAX_JOBS = 15, 5
 
 
 def _cpus(cpus: Sequence[int], width: int) -> str:
-    """A CPU list, or the number of CPUs if the list is too long."""
+    """A list of CPUs, or their number if the list is too long."""
     if not cpus:
         return f.MISSING
     text = f.ranges(tuple(cpus))
@@ -35,7 +35,7 @@ def _serves(row: QueueRow) -> str:
 
 
 def _jobs(row: QueueRow) -> str:
-    """As many jobs as fit: "#0 #1*", "#10* #11* +3"."""
+    """As many jobs as fit, such as "#0 #1*" or "#10* #11* +3"."""
     if not row.jobs:
         return f.MISSING
     jobs = len(row.jobs)

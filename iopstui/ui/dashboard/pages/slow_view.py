@@ -28,7 +28,7 @@ NOTE = (
 
 
 def stage_times(request: Exemplar) -> tuple[int, int, int, int]:
-    """How long (ns) a request spent on earlier tries, plugged, queued, and in the device; 0 if not
+    """How long (ns) a request was in earlier tries, plugged, queued, and in the device; 0 if not
     known."""
     return (
         request.tried_ns or 0,
@@ -41,7 +41,7 @@ def stage_times(request: Exemplar) -> tuple[int, int, int, int]:
 def timeline(
     request: Exemplar, others: Sequence[Exemplar], when: str, width: int, charset: Charset
 ) -> list[Row]:
-    """Rows of a request; ``others`` were kept in the same and the adjacent seconds."""
+    """Rows about a request; ``others`` were kept in the same second and the adjacent ones."""
     page = [*_fact_rows(request, when, width, charset), message(width, charset, "")]
     page += _sample_rows(request, others, width, charset)
     page.append(message(width, charset, ""))
@@ -116,7 +116,7 @@ def _overlap_rows(
 
 
 def _order(request: Exemplar) -> tuple[bool, int]:
-    # flushes and discards hold up others: first
+    # flushes and discards first, because they delay other requests
     return request.kind in SLOW_KINDS[:2], request.began_ns
 
 
@@ -133,7 +133,7 @@ def _lane(other: Exemplar, request: Exemplar, lane_width: int, width: int, chars
         first = begins + _cell((edges[place] - request.began_ns) * scale, lane_width - 1)
         last = begins + _cell((edges[place + 1] - request.began_ns) * scale, lane_width)
         line.fill_to(first)
-        # a short part is visible, too
+        # draw even a very short part
         shortest = 1 if place == len(STAGES) - 1 else 0
         line.add(mark * max(shortest, last - max(first, line.used)), style)
     return line.build()

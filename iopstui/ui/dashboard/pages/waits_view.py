@@ -22,7 +22,7 @@ from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
 MIN_SHARE = 0.02
-"""A part with less than this share of the I/Os is shown as a dot in its curve."""
+"""In its curve, a part with less than this share of the I/Os is only a dot."""
 MEAN_SECONDS = 60
 NAME, NUMBER = 22, 9
 TOTAL = "total"
@@ -47,8 +47,8 @@ SIGNS = f"·: almost none in that second. Blank, {f.MISSING}: not known."
 
 
 def rows(state: LiveState, history: Sequence[Frame], width: int, charset: Charset) -> list[Row]:
-    """The page: the newest second, then each place with its mean and its last seconds. ``history``:
-    the frames up to the shown second, the oldest first."""
+    """The page: the newest second, then each place where I/Os wait, with its mean and its last
+    seconds. ``history`` are the frames up to the shown second, the oldest first."""
     waits = state.frame.waits if state.frame is not None else None
     page = wrap(width, charset, EXPLANATION, DIM)
     if waits is None or not waits.ios:
@@ -84,8 +84,8 @@ def _connections(state: LiveState) -> Sequence[Connection] | None:
 
 
 def _alike(now: Waits, newest: Sequence[Frame]) -> list[Frame]:
-    """The seconds with the same parts as ``now``, so that their means add up: all with a job, or
-    all without; and if only some of them know a part, only those."""
+    """The seconds whose means can be added up, because they have the same parts as ``now``: all
+    with a job, or all without. If only some of the seconds have a part, the others are left out."""
     alike = [frame for frame in newest if frame.waits is not None and not frame.waits.stalled
              and (frame.waits.above is None) == (now.above is None)]  # fmt: skip
     for part in ("cpu", "queue"):
@@ -94,7 +94,7 @@ def _alike(now: Waits, newest: Sequence[Frame]) -> list[Frame]:
 
 
 def _part_value(waits: Waits | None, name: str) -> float | None:
-    """Return one part, or the total; ``None``: not known."""
+    """One part of the I/Os in flight, or the total; ``None`` if it is not known."""
     if waits is None:
         return None
     if name == TOTAL:
@@ -174,7 +174,8 @@ COLUMNS = (
 def connection_rows(
     connections: Sequence[Connection] | None, width: int, charset: Charset
 ) -> list[Row]:
-    """A rule, a row for each connection, and an explanation; empty without connections."""
+    """A horizontal line, a row for each connection, and an explanation; no rows without
+    connections."""
     if not connections:
         return []
     title = rule(width, charset, ("connections", BOLD), (" (sock_diag, as ss -ti)", DIM))

@@ -1,1 +1,2 @@
-"""The panels of the dashboard: figures of fio, the kernel and the CPUs in one second, and runs."""
+"""The panels of the dashboard: figures of fio, the kernel and the CPUs in one second, and the
+runs."""

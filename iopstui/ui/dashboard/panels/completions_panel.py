@@ -1,4 +1,4 @@
-"""Completions as a map of CPU and time, which shows when they move to other CPUs."""
+"""A map of completions by CPU and time, which shows when they move to other CPUs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from iopstui.ui.state.live import LiveState
 HEIGHT = 9
 LABEL = 8
 FRAME_ROWS = 3
-"""Rows without CPUs: title, marks, time."""
+"""Rows that are not for CPUs: title, marks, time."""
 SHARES = (0.0, 0.05, 0.2, 0.5, 0.8)
 LEGEND = ("any", "5", "20", "50", "80 %")
 EMPTY = "no completions counted yet"
@@ -57,7 +57,7 @@ def rows(
 
 
 def _shares(history: CpuHistory, window: TimeWindow, columns: int) -> list[dict[int, float] | None]:
-    """The shares in each column; a second may take several columns."""
+    """The CPUs' shares of completions in each column. A second may fill several columns."""
     column_s = window.length / columns
     if column_s >= window.sample_s:
         return history.columns(window.start, column_s, columns)
@@ -69,7 +69,7 @@ def _shares(history: CpuHistory, window: TimeWindow, columns: int) -> list[dict[
 
 
 def groups(history: CpuHistory, max_rows: int) -> list[tuple[str, tuple[int, ...]]]:
-    """Groups of CPUs for at most ``max_rows`` rows: each with its label."""
+    """Groups of CPUs for at most ``max_rows`` rows, each with its label."""
     cpus = history.cpus
     per_group = -(-len(cpus) // max_rows)
     parts = [tuple(cpus[at : at + per_group]) for at in range(0, len(cpus), per_group)]
@@ -95,7 +95,7 @@ def _row(
         elif column in marks:
             cell = (charset.mark, MARK)
         cells.append((charset.cursor, CURSOR) if column == cursor else cell)
-    # "CPU 128-255" does not fit
+    # "CPU 128-255" is too long
     head_label = label if len(label) < LABEL else label.removeprefix("CPU ")
     return (
         *Line(LABEL, charset).add(f.cut(head_label, LABEL - 1), DIM).build(),
@@ -112,7 +112,7 @@ def _legend(charset: Charset) -> list[Piece]:
 
 
 def value(charset: Charset) -> list[Piece]:
-    """Return the text for the border of its box: the legend."""
+    """The legend, for the border of its box."""
     return [("share per second", DIM), *_legend(charset)[2:]]
 
 

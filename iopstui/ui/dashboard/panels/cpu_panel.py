@@ -1,4 +1,5 @@
-"""CPUs that submit, interrupt and complete in this second: a table, or a grid for many CPUs."""
+"""The CPUs that submit, handle interrupts and complete in this second: a table, or a grid for many
+CPUs."""
 
 from __future__ import annotations
 
@@ -49,14 +50,15 @@ def _columns_with(irq: bool, jobs: bool) -> tuple[Column, ...]:
 
 
 def queues(row: CpuRow) -> str:
-    """The first hardware queue of a CPU, and whether there are more."""
+    """The first hardware queue of a CPU, with a sign if there are more."""
     if not row.hctxs:
         return f.MISSING
     return str(row.hctxs[0]) if len(row.hctxs) == 1 else f"{row.hctxs[0]}+"
 
 
 def jobs(row: CpuRow) -> str:
-    """The fio jobs that ran on a CPU last: "0*" is pinned to it, "0 +3" are four."""
+    """The fio jobs that ran on a CPU last: "0*" means that job 0 is pinned to it, "0 +3" means four
+    jobs."""
     if not row.jobs:
         return f.MISSING
     first = f"{row.jobs[0]}{PINNED if row.jobs[0] in row.pinned else ''}"
@@ -72,9 +74,10 @@ def rows(
     height: int,
     charset: Charset,
 ) -> list[Row]:
-    """The panel: a table while the CPUs fit, else a grid with the busiest named; text below."""
+    """The panel: a table if the CPUs fit, else a grid that names the busiest CPUs; notes at the
+    bottom."""
     disks = mapped_disks(target.tree, devices)
-    # a CPU that only occurs in a queue's list (offline, or absent) has nothing to show
+    # leave out a CPU that only occurs in a queue's list, because it is offline or absent
     cpus = [row for row in cpu_rows(disks, state.frame, topology, state.ipi) if row.online]
     maps = queue_map(disks, state.frame, topology)
     title = rule(width, charset, ("CPUs, this second", BOLD), right=_irq_note(maps))
@@ -91,7 +94,7 @@ def rows(
         body = _blocks(cpus, blocks, width, charset, topology)
     else:
         body = grid_rows(cpus, topology, width, space, charset)
-    # the text is at the bottom so that it does not move with the rows
+    # notes are at the bottom, so that they do not move when the number of rows changes
     return [*pad([title, *body], height - len(notes), width), *notes]
 
 
@@ -104,12 +107,12 @@ def _irq_note(maps: Sequence[DeviceMap]) -> list[Piece]:
 
 
 def note(maps: Sequence[DeviceMap]) -> str:
-    """Note needed to read the figures."""
+    """Notes that one needs to understand the figures."""
     parts: list[str] = []
     several = sum(bool(device_map.note) for device_map in maps) > 1
     for device_map in maps:
         if device_map.note:
-            # the same for all of several disks, except for the file of a loop device
+            # several disks have the same note, except for the file of a loop device in parentheses
             text = device_map.note.partition(" (")[0] if several else device_map.note
             parts.append(f"irq/s: {text}")
         if device_map.completion_text and device_map.completion not in (IDLE, SOFTIRQ):
@@ -118,8 +121,8 @@ def note(maps: Sequence[DeviceMap]) -> str:
 
 
 def before_text(state: LiveState) -> str:
-    """Where completions ran before the last change of a tunable, shown for a while after it; the
-    table shows where they run now."""
+    """Where completions ran before the last change of a tunable, because the table shows where they
+    run now. "" some time after the change."""
     change, before = state.tunable_change, state.completions_before
     if change is None or not before or state.t - change.t > BEFORE_SHOWN_S:
         return ""
@@ -174,20 +177,20 @@ def _bar(row: CpuRow, with_bar: bool, charset: Charset) -> Row:
     )  # fmt: skip
 
 
-# Many CPUs in a small space: a cell for each CPU, a row for each measure, and the names of the
+# Many CPUs in little space: a cell for each CPU, a row for each measure, and the names of the
 # busiest CPUs.
 
 
 GRID_LABEL = 9
 WORDS, FEW_WORDS = 52, 30
 ORDER = ("busy", "irq/s", "BLOCK/s", "IPI/s", "jobs", "sys", "soft")
-"""The order in which measures are shown if not all fit."""
+"""The measures, most important first, because not all may fit."""
 
 
 def grid_rows(
     cpus: Sequence[CpuRow], topology: Topology, width: int, height: int, charset: Charset
 ) -> list[Row]:
-    """As many measures as fit; every CPU has its cell in each."""
+    """As many measures as fit, each with a cell for every CPU."""
     ranked = sorted(MEASURES, key=lambda m: ORDER.index(m.name) if m.name in ORDER else 99)
     domains = cpu_grid(cpus, topology, ()).domains
     columns, words_beside = _columns(len(cpus) + len(domains) - 1, width)
@@ -205,7 +208,7 @@ def grid_rows(
 
 
 def _columns(cells: int, width: int) -> tuple[int, bool]:
-    """Cells per line, and whether the text is beside them (else below)."""
+    """How many cells a line has, and whether the text is beside them or below."""
     space = width - GRID_LABEL
     if cells <= space - FEW_WORDS:
         return space - FEW_WORDS, True
@@ -217,7 +220,8 @@ def _columns(cells: int, width: int) -> tuple[int, bool]:
 def _grid_head(
     lines: Sequence[Sequence[Domain]], width: int, height: int, charset: Charset
 ) -> list[Row]:
-    """Head of the grid: the first CPU of every group, or how the lines are divided."""
+    """The head of the grid: the first CPU of every group, or how the CPUs are divided into
+    lines."""
     if len(lines) == 1:
         names = Line(width, charset).add("cpu".ljust(GRID_LABEL), DIM)
         groups = Line(width, charset).add("node".ljust(GRID_LABEL), DIM)
@@ -280,7 +284,7 @@ def _busiest_text(row: GridRow, width: int) -> str:
 def _cells(
     row: GridRow, domains: Sequence[Domain], charset: Charset
 ) -> list[tuple[str, Style | None]]:
-    """The cells of one line; neighbours of one style are one piece."""
+    """The cells of one line. Neighbours with the same style are one piece."""
     looks = density.grid_cells(charset)
     pieces: list[tuple[str, Style | None]] = []
     run, run_style = "", None

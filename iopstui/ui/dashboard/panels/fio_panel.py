@@ -18,8 +18,8 @@ RARE_IOS = 10_000
 
 
 def value(state: LiveState) -> list[Piece]:
-    """Return the text for the border of its box: IOPS and MiB/s, and when they were measured if not
-    now."""
+    """The text for the border of its box: IOPS and MiB/s, and when they were measured if that was
+    earlier."""
     fio = state.fio.fio if state.fio else None
     if fio is None or state.fio is None:
         return []
@@ -44,7 +44,7 @@ COLUMNS = (
 
 
 def rows(state: LiveState, width: int, height: int, charset: Charset, job: str) -> list[Row]:
-    """The panel's rows. ``job`` is the one that r runs."""
+    """The panel's rows. ``job`` is the job that the key r would run."""
     fio = state.fio.fio if state.fio else None
     text, loud = status(state, job)
     interval_text, name = "", "fio, this second"
@@ -58,7 +58,7 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, job: str) 
     body: list[Row] = []
     if fio is not None:
         body += _table(fio, width, charset, dim=state.late or not state.running)
-        # not known for many hosts
+        # a fleet of hosts does not report it
         if fio.iodepth_level:
             body.append(_load_row(fio, width, charset))
     note = wrap(width, charset, text, WARNING if loud else DIM)
@@ -100,7 +100,7 @@ def _load_row(fio: FioInterval, width: int, charset: Charset) -> Row:
 
 
 def status(state: LiveState, job: str) -> tuple[str, bool]:
-    """A note on these figures; True if it is a warning."""
+    """A note about these figures, and whether it is a warning."""
     if state.step is None:
         if state.finished is not None and state.finished.error:
             keys = f"; press r to run {job} again, j to choose" if job else ""

@@ -1,6 +1,6 @@
-"""The kernel's figures for the same second: iostat's, for the target's devices. If there are
-several devices, the first row is their sum. Then follows each device with the devices below it, and
-at the end the devices that are below several."""
+"""The kernel's figures for the target's devices in the same second, with the columns of iostat. If
+there are several devices, the first row is their sum. Each device is followed by the devices
+beneath it; devices beneath several of them come last."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def value(state: LiveState, target: Target, charset: Charset) -> list[Piece]:
 
 
 def rows(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:
-    """The panel: one row for each of the target's devices and each device below; the last row, if
+    """The panel: a row for each of the target's devices and each device beneath. The last row, if
     it fits, shows where the I/Os in flight are."""
     source = share_source(target) if target.only_shares else "/proc/diskstats"
     title = rule(
@@ -134,7 +134,7 @@ def _body(state: LiveState, target: Target, width: int, height: int, charset: Ch
     space = height - len(body)
     layers_shown = layers
     if len(layers) > space:
-        # the jobs' devices before those below them
+        # prefer the jobs' own devices to those beneath them
         layers_shown = tuple(sorted(layers, key=lambda layer: layer.under > 0))[: max(0, space - 1)]
     for layer in layers_shown:
         disk = frame.disks.get(layer.name)
@@ -175,7 +175,7 @@ def _uncounted_text(target: Target) -> str:
 
 
 def _discards_text(name: str, disk: DiskRates, columns: set[str]) -> str:
-    """Discards with their size and latency, and flushes if they have no column, as text."""
+    """Discards with their size and latency; also flushes, if they have no column."""
     parts = []
     if disk.d_s:
         parts.append(
@@ -187,15 +187,15 @@ def _discards_text(name: str, disk: DiskRates, columns: set[str]) -> str:
     return f"{printable(name)}: {', '.join(parts)}" if parts else ""
 
 
-# One row with the health data (SMART) of the NVMe drives below the target.
+# A row with health data (SMART) of the NVMe drives beneath the target.
 
 
 OLD_S = 25.0
-"""Age (two missed readings) from which a reading's age is shown."""
+"""If a reading is older than this (two readings were missed), its age is shown."""
 SEPARATOR: Piece = (" · ", DIM)
 
 DriveReadings = Mapping[str, "tuple[float, DriveReading]"]
-"""By controller: time of the last reading (seconds of the session), and the reading."""
+"""By controller: the time of the last reading (seconds of the session), and the reading."""
 
 
 def line(drives: DriveReadings, now: float, width: int, charset: Charset) -> Row | None:
@@ -247,7 +247,7 @@ def _age(seconds: float) -> Iterator[Piece]:
 
 
 SHARE_ROWS = 4
-"""READ, WRITE, the others, and the mount's options."""
+"""Rows for READ, WRITE, the other operations, and the mount's options."""
 SHARE_LABEL = 7
 
 
@@ -277,12 +277,13 @@ def share_source(target: Target) -> str:
 
 
 def share_row_count(target: Target) -> int:
-    """How many rows of figures a share has; SMB has one more for the client's state."""
+    """How many rows a share has; SMB has one more, for the client's state."""
     return SHARE_ROWS + bool(target.smb_shares)
 
 
 def share_value(state: LiveState) -> list[Piece]:
-    """For the border of its box: requests sent per second, of all operations."""
+    """The text for the border of its box: how many requests were sent per second, over all
+    operations."""
     share = state.frame.share if state.frame is not None else None
     if share is None:
         return []
@@ -317,7 +318,7 @@ def _why_missing(target: Target) -> str:
 
 
 def _client_state_text(smb: SmbClient) -> str:
-    """The client's state, and the scope of the latencies."""
+    """The client's state, and how many shares the latencies cover."""
     lost = f"{smb.disconnected} disconnected · " if smb.disconnected else ""
     slow = f" · {smb.slow} slow" if smb.slow else ""
     state = f"{lost}in flight {_count(smb.in_flight)} · reconnects {_count(smb.reconnects)}{slow}"

@@ -28,7 +28,7 @@ from iopstui.ui.state.live import LiveState
 
 @dataclass(frozen=True, slots=True)
 class PanelData:
-    """The data for the panels. ``topology`` may read files: call it only if needed."""
+    """What the panels draw. ``topology`` may read files: call it only if needed."""
 
     state: LiveState
     target: Target
@@ -47,12 +47,13 @@ class PanelData:
 
     @property
     def users(self) -> DiskUse | None:
-        """Who uses the disks; only as long as fio has no figures to show."""
+        """Who uses the disks; ``None`` as soon as fio has figures to show."""
         return self.use if self.state.step is None and self.target.opened else None
 
     @property
     def now_s(self) -> float | None:
-        """The session's clock; unknown in a replay, whose users are of a recorded time."""
+        """The session's clock; ``None`` in a replay, because its users were read at a recorded
+        time."""
         return self.state.t if self.has_controls else None
 
     @property
@@ -64,9 +65,9 @@ class PanelData:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel, which ``rows`` draws for (width, height). Without a ``tab`` it uses the layout's
-    region called ``name``. With one it is a pane with that title on small terminals; otherwise it
-    gets ``height`` rows below the CPUs if there is space."""
+    """A panel. ``rows`` draws it for (data, width, height). Without a ``tab`` it uses the layout's
+    region called ``name``. With a ``tab``, it is a pane with that title on small terminals; on
+    large ones it gets ``height`` rows below the CPUs if there is space."""
 
     name: str
     rows: Callable[[PanelData, int, int], Sequence[Row]]
@@ -74,15 +75,16 @@ class Panel:
     height: int = 0
     title: str | Callable[[PanelData], str] = ""
     value: Callable[[PanelData], Sequence[Piece]] | None = None
-    """The title and the current value on the upper border of a box ("" and None: they are taken
-    from the first row)."""
+    """The title and the current value, which are on the upper border of the box. If they are "" and
+    ``None``, they are taken from the first row."""
     foot: bool = False
-    """Whether the last row is on the lower border of a box."""
+    """Whether the last row is drawn on the lower border of the box."""
 
     def box_rows(
         self, data: PanelData, width: int, height: int, number: str, focused: bool
     ) -> Sequence[Row]:
-        """``rows`` in a box, with the first and the last row on its borders."""
+        """``rows`` in a box, with the first row on its upper border, and with ``foot`` the last on
+        its lower one."""
         inner, charset = width - frame.BORDER_COLUMNS, data.charset
         if inner < 1 or height < 3:
             return pad((), height, max(width, 0))
@@ -163,11 +165,12 @@ PANELS: tuple[Panel, ...] = (
 
 
 def tabs(panels: Sequence[Panel] | None = None, titles: Sequence[str] = TABS) -> tuple[str, ...]:
-    """The titles of all panes; ``titles`` are those of the layout's own regions."""
+    """The titles of all panes; ``titles`` are those of the regions that the layout always has."""
     panels_shown = PANELS if panels is None else panels
     return (*titles, *(panel.tab for panel in panels_shown if panel.tab))
 
 
 def heights(panels: Sequence[Panel]) -> dict[str, int]:
-    """Preferred heights of the panels with a tab in the whole dashboard, by name."""
+    """The preferred heights, by name, of the panels with a tab when the whole dashboard is
+    shown."""
     return {panel.name: panel.height for panel in panels if panel.tab}

@@ -1,7 +1,7 @@
-"""The runs of the session: the change made for each, and its result.
+"""The runs of the session: what was changed for each, and its result.
 
-The newest run is first, so a speaker always looks at one place. The base run stays visible as the
-last row when newer runs would push it out."""
+The newest run is the first row, so that it is always in the same place. If newer runs push the base
+run out, it is shown as the last row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def _ending(outcome: str) -> str:
 
 
 def _columns(base: int | None, shared: bool) -> list[Column]:
-    """``shared``: the runs are on NFS, which has a round-trip time and no device queue."""
+    """The columns. ``shared``: the runs are on NFS, which has a round-trip time and no device
+    queue."""
     *columns, ended = (
         replace(column, width=_WIDTHS.get(column.id, column.width), style=_STYLES.get(column.id),
                 title=_TITLES.get(column.id, column.title))
@@ -41,7 +42,7 @@ def _columns(base: int | None, shared: bool) -> list[Column]:
 
 @lru_cache(8)
 def _table(base: int | None, shared: bool, width: int, charset: Charset) -> Table[RunRow]:
-    """Return the table; its columns depend on the width, and whether the runs are on NFS."""
+    """The table; its columns depend on the width and on whether the runs are on NFS."""
     columns = _columns(base, shared)
     spare = width - sum(column.cells for column in columns)
     return Table(columns, min(MAX_WHAT, max(MIN_WHAT, spare)), width, charset)
@@ -58,7 +59,7 @@ def _body(state: LiveState, rows: Sequence[RunRow], width: int, charset: Charset
 
 
 def rows(state: LiveState, width: int, height: int, charset: Charset, next_job: str) -> list[Row]:
-    """The panel: the newest runs, and the base."""
+    """The panel: the newest runs, and the base run."""
     newest_first = state.runs.rows[::-1]
     space = max(0, height - 2)
     runs_shown = newest_first[:space]
@@ -77,7 +78,7 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, next_job: 
 
 
 def value(state: LiveState) -> list[Piece]:
-    """Return the text for the border of its box: number of runs, and the keys."""
+    """The text for the border of its box: the number of runs, and the keys."""
     count = len(state.runs.rows)
     pieces: list[Piece] = [(f"{count} in all", DIM), ("  ", None)] if count else []
     return [*pieces, ("v", KEY), (" list", DIM)]

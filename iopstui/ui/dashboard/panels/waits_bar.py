@@ -13,14 +13,16 @@ from iopstui.ui.draw.rows import Line, Piece, Row, cells
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, MARK, P50, P99, P999, WARNING, Charset
 
 BARS = ((110, 30), (90, 20), (70, 12))
-"""From this width on, the bar has this many cells; the width alone decides, so nothing jumps."""
+"""(width, cells): from this width on, the bar has that many cells. Only the width matters, so that
+nothing jumps."""
 LAYERS = (P50, MARK, P999)
 
 Part = tuple[str, "float | None", "Style | None"]
 
 
 def parts(waits: Waits) -> list[Part]:
-    """The places from the top down: short names, values and styles."""
+    """The places where I/Os are, from the top down, each with its short name, its value and its
+    style."""
     places: list[Part] = []
     if waits.cpu is not None or waits.above is not None:
         places += [("CPU", waits.cpu, WARNING), ("above", waits.above, P99)]
@@ -37,16 +39,17 @@ def parts(waits: Waits) -> list[Part]:
 
 
 def value_text(value: float | None) -> str:
-    """I/Os in flight, with a decimal below a hundred; a dash if not known."""
+    """The number of I/Os in flight, with a decimal below a hundred; a dash if it is not known."""
     if value is None:
         return f.MISSING
     return f"{value:.1f}" if value < 99.95 else f.number(value)
 
 
 def line(waits: Waits | None, width: int, charset: Charset) -> Row | None:
-    """One row: "In flight 32.0  ███████  CPU 0.1 · above 30.9 · vda 1.0"; ``None``: nothing known.
+    """One row: "In flight 32.0 ███████ CPU 0.1 · above 30.9 · vda 1.0"; ``None`` if nothing is
+    known.
 
-    The bar is left out of a narrow row, and the smallest parts where they have no room."""
+    A narrow row has no bar, and the smallest parts are left out if there is no room for them."""
     if waits is None or waits.ios < 0.05:
         return None
     all_parts = parts(waits)
@@ -84,8 +87,8 @@ def _without_least(parts_shown: Sequence[Part]) -> list[Part]:
 def _bar(
     parts_shown: Sequence[Part], total: float, bar_width: int, charset: Charset
 ) -> list[Piece]:
-    """Cells by share; the largest part gets the rounding difference. Neighbours differ without
-    colours, too."""
+    """The bar's cells for each part. The largest part gets the rounding difference. Neighbours also
+    differ in their characters, not in colour alone."""
     sizes = [round((value or 0.0) / total * bar_width) for _, value, _ in parts_shown]
     largest = max(range(len(sizes)), key=sizes.__getitem__)
     sizes[largest] = max(0, sizes[largest] + bar_width - sum(sizes))

@@ -1,4 +1,4 @@
-"""Who uses the target's disks, in the place of fio's figures while no job has run."""
+"""Who uses the target's disks. This replaces fio's figures until a job runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BAR_CELLS = 8
 SHARE, PID, USER, RATE = 6, 9, 10, 9
 LATENCY, LATENCY_FROM = 9, 100
 GROUP, GROUP_FROM = 30, 130
-"""Columns of the container or service (of p50 and of p99), and the width from which they are
+"""The width of the column with the container or service, and the terminal width from which it is
 shown."""
 FOOT = 3
 """Columns of the lower border on which the last row has no room."""
@@ -37,8 +37,9 @@ def title(target: Target) -> str:
 def value(
     use: DiskUse, target: Target, seconds: Seconds = (), now_s: float | None = None
 ) -> list[Piece]:
-    """For the border of its box: for how many of the bytes the user is known, and of which time
-    that is: the panels beside it show the last second. ``now_s`` is the session's clock."""
+    """The text for the border of its box: for which share of the bytes the user is known, and the
+    time of the reading, because the panels beside it show the last second. ``now_s`` is the
+    session's clock."""
     return _value(use, _shares(use, target, seconds), now_s)
 
 
@@ -58,7 +59,7 @@ def rows(
     now_s: float | None = None,
 ) -> list[Row]:  # fmt: skip
     """The panel; its last row says what cannot be seen, and what u and r do if it ``is_live``.
-    ``probe`` knows the latencies of each process, ``seconds`` have the rates of the disks."""
+    ``probe`` has the latencies of each process, ``seconds`` the rates of the disks."""
     shares = _shares(use, target, seconds)
     users = {user.pid: user for user in use.users}
     disks = (*target.opened, *target.tree)
@@ -89,8 +90,8 @@ def rows(
 
 
 def sentence(use: DiskUse | None, target: Target, seconds: Seconds = ()) -> str:
-    """ "vda: fio --name=hog (965) does 64 % of its bytes (in 2 s)"; "" if nobody is known to do
-    half of them."""
+    """ "vda: fio --name=hog (965) does 64 % of its bytes (in 2 s)"; "" if no known user does at
+    least half of them."""
     if use is None:
         return ""
     text = who_text(_shares(use, target, seconds), None, target.name)
@@ -119,7 +120,8 @@ def _moved(use: DiskUse, target: Target) -> float:
 
 
 def _time(use: DiskUse) -> str:
-    """How much time the reading covers: reading every second would cost too much."""
+    """The time that the reading covers. It is more than a second, because reading every second
+    would cost too much."""
     return f"{max(1, round(use.seconds))} s"
 
 

@@ -1,4 +1,4 @@
-"""Rows on a chart's time axis: labels of marks, values of an option, a whole recording."""
+"""Rows on a chart's time axis: the labels of marks, the values of an option, a whole recording."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from iopstui.ui.draw.density import bars
 from iopstui.ui.draw.rows import Line, Row
 from iopstui.ui.draw.style import BOLD, BORDER, DIM, FOCUS, MARK, Charset
 
-# The labels of a chart's marks, over its plot, in one or more rows used in turn.
+# The labels of a chart's marks, above its plot, in one or more rows used in turn.
 #
-# A label that does not fit is shortened to its change ("rq_affinity 2", "1 → 2"), then to its
-# value
-# ("QD 32": "32"), a sentence to its first words, and at last to an arrow. Words are never cut.
+# A label that does not fit is shortened: to its change ("rq_affinity 2", "1 → 2"), then to its
+# value ("QD 32": "32"), or, if it is a sentence, to its first words; at last only its arrow
+# remains. Words are never cut.
 
 
 ARROW = "▾"
@@ -27,11 +27,11 @@ def mark_label_rows(
     charset: Charset, means: Mapping[int, str],
 ) -> list[Row]:  # fmt: skip
     """``rows`` lines of ``width`` cells; a mark is (column, label) in a plot of ``columns`` columns
-    that starts at ``axis``. Marks are ordered by column; ``means`` are the figures measured after a
-    mark, by column."""
+    that starts at ``axis``. Marks are ordered by column; ``means`` are the figures measured after
+    the marks, by the marks' columns."""
     lines = [Line(width, charset).fill_to(axis) for _ in range(rows)]
     for index, (column, label) in enumerate(marks):
-        # rows are used in turn: a label may extend to the next mark of its row
+        # rows are used in turn: a label may reach up to the next mark in its row
         following = marks[index + rows][0] if index + rows < len(marks) else columns
         turn_lines = [lines[(index + n) % rows] for n in range(rows)]
         last = index + rows >= len(marks)
@@ -49,7 +49,8 @@ def mark_label_rows(
 
 
 def _label_texts(start: int, label: str, last: bool, mean: str) -> Iterator[tuple[int, str]]:
-    """Texts to try, the most informative first; the last label may be left of its arrow."""
+    """The texts to try, the most informative first, and where they start: the last label may also
+    be left of its arrow."""
     texts: list[str] = []
     for text in (label, *_shorter_values(label)):
         texts += (f"{text}: {mean}", text) if mean else (text,)
@@ -61,7 +62,8 @@ def _label_texts(start: int, label: str, last: bool, mean: str) -> Iterator[tupl
 
 
 def _shorter_values(text: str) -> list[str]:
-    """The values of changed options; for other text, its first words."""
+    """Shorter forms of a label: the values of changed options, or for other text its first
+    words."""
     parts = [part.replace("=", " ").split() for part in text.split(",")]
     if all(len(part) <= 2 or "→" in part or "->" in part for part in parts):
         values = " ".join(part[-1] for part in parts if part)
@@ -76,7 +78,7 @@ def _shorter_values(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class OptionStep:
-    """A value between two moments; ``end`` is ``None`` while it lasts. ``level`` is its place among
+    """A value between two moments; ``end`` is ``None`` while it lasts. ``level`` is its rank among
     all values that the option had, from 0 to 1."""
 
     start: float
@@ -95,9 +97,9 @@ def option_row(
     axis_width: int,
     charset: Charset,
 ) -> Row:
-    """The row: the option's name below the y axis; then, where each value begins, the value if
-    there is room, and a bar whose height shows the value's rank among all values. ``start`` is the
-    time of the first of ``columns``, ``now`` is the newest."""
+    """The row: the option's name below the y axis, then a bar for each value, whose height shows
+    the value's rank, and the value at its beginning if there is room. ``start`` is the time of the
+    first of the ``columns``, ``now`` the newest time."""
     line = Line(axis_width + columns, charset)
     line.add(name[: axis_width - 1].rjust(axis_width - 1), DIM).add(" ")
     heights, shown = bars(charset), ""
@@ -116,19 +118,19 @@ def option_row(
     return line.build()
 
 
-# A whole recording as a bar: the position in it, and its marks.
+# A whole recording as a bar, with the position in it and its marks.
 
 
 EDGE = 9
-"""Columns of the position at the left, and of the length at the right."""
+"""The width of the texts left and right of the bar: the position and the recording's length."""
 
 
 def time_bar(
     at: float, end: float, marks: Sequence[tuple[float, str]], width: int, labelled: bool,
     charset: Charset,
 ) -> list[Row]:  # fmt: skip
-    """The bar from 0 to ``end``, with the position ``at`` in it; ``labelled``: with a row above it
-    that has the labels of ``marks``, which are pairs (second, label)."""
+    """The bar from 0 to ``end``, with the position ``at`` in it. ``labelled``: a row above it shows
+    the labels of ``marks``, which are pairs (second, label)."""
     columns = max(1, width - 2 * EDGE)
     labels: dict[int, str] = {}
     for t, text in marks:

@@ -1,4 +1,4 @@
-"""A chart on the dashboard: title, y axis, tiles of the plot, labels, time axis."""
+"""A chart on the dashboard: title, y axis, the plot's tiles, labels, time axis."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ from iopstui.ui.draw.style import BOLD, DIM, MARK, Charset
 
 AXIS_WIDTH = 8
 FLAG_ROWS, FLAGS_FROM = 2, 12
-"""Rows for the labels of marks: two in charts at least 12 rows high, else one."""
+"""How many rows the labels of marks have in a chart that is at least 12 rows high; in others they
+have one."""
 STEPS_FROM = 9
-"""A chart this high has room for a row of an option's values."""
+"""From this height on, a chart has room for a row with an option's values."""
 LIMIT_NEAR = 3.0
 """A limit above this multiple of all values is not drawn, because it would flatten the curves."""
 SHORTEST_S = 10.0
-"""The shortest span of a chart."""
+"""The shortest time span of a chart."""
 LEAD = 0.04
-"""Part of a chart that may be empty at its right edge."""
+"""The share of a chart's width that may be empty at its right edge."""
 TINY_S = 1e-6
 LABEL_SHARE, LABEL_COLUMNS = 0.18, 8
-"""The least distance between labels of the time axis: as a share of the axis, and in columns."""
+"""The least distance between labels of the time axis: as a share of the axis, and in columns; the
+larger one counts."""
 TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600)
 
 
@@ -46,12 +48,12 @@ class Curve:
     merge: str = "mean"
 
     def marker(self, charset: Charset) -> str:
-        """The character of its dots, or "braille"."""
+        """The character that draws its dots, or "braille"."""
         of_points = {plotting.POINTS: charset.points[0], plotting.FINE_POINTS: charset.points[1]}
         return of_points.get(self.kind, charset.line)
 
     def sample(self, charset: Charset) -> Piece:
-        """What stands beside its name."""
+        """A sample of its line, which is shown beside its name."""
         marker = charset.area if self.kind == plotting.AREA else self.marker(charset)
         text = plotting.BRAILLE_SAMPLES[self.kind] if marker == plotting.BRAILLE else marker * 2
         return text, self.style
@@ -59,7 +61,8 @@ class Curve:
 
 @dataclass(frozen=True)
 class ChartSpec:
-    """The contents of a chart. ``right`` is the width of the labels at the right, 0 for none."""
+    """What a chart shows. ``right`` is the width of the labels on the right, 0 if there are
+    none."""
 
     id: str
     title: str
@@ -71,7 +74,7 @@ class ChartSpec:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Mean between two moments, as one ``value``, and its text."""
+    """A mean between two moments: its ``value``, which is drawn as a level line, and its text."""
 
     start: float
     end: float
@@ -81,18 +84,18 @@ class Mean:
 
 @dataclass
 class TimeWindow:
-    """The span of time that charts show: at first everything, later the last part of it. The
-    present is near its right edge. It moves on by a few columns at a time, because each move draws
-    all columns again."""
+    """The span of time that charts show: at first the whole time, later the last part of it. The
+    present is near its right edge. The window moves by several columns at a time, because each move
+    redraws all columns."""
 
     start: float = 0.0
     length: float = SHORTEST_S
     sample_s: float = 1.0
-    """How long the samples are."""
+    """The length of a sample."""
 
     def follow(self, t: float, columns: int, column_s: float) -> bool:
-        """Move on so that ``t`` is at the right edge. ``column_s`` are the seconds of each of the
-        ``columns`` once the window is full. True if it moved."""
+        """Move the window so that ``t`` is near its right edge. Once it is full, each of the
+        ``columns`` has ``column_s`` seconds. Returns True if it moved."""
         longest, end = columns * column_s, self.start + self.length
         lead = LEAD * self.length
         settled = abs(self.length - min(longest, max(SHORTEST_S, end))) < TINY_S
@@ -100,14 +103,14 @@ class TimeWindow:
             return False
         end = t + LEAD * min(longest, max(SHORTEST_S, t))
         if end >= longest:
-            # samples stay in their columns
+            # a multiple of the column's length, so that each sample stays in the same column
             end = column_s * -(-end // column_s)
         self.length = min(longest, max(SHORTEST_S, end))
         self.start = end - self.length
         return True
 
     def extend_to(self, t: float) -> None:
-        """Move back so that ``t`` is visible."""
+        """Move the window back so that ``t`` is visible."""
         if t <= self.start:
             self.start = max(0.0, t - self.length / 4)
 
@@ -117,11 +120,11 @@ class TimeWindow:
 
 
 CurveLabel = plotting.PlotLabel
-"""A curve's name behind its newest point."""
+"""A curve's name, which is written behind its newest point."""
 
 
 class Chart:
-    """Several ``Lines`` side by side that together are a chart. It is no widget itself."""
+    """A chart, made of several ``Lines`` side by side. It is not a widget itself."""
 
     def __init__(self, spec: ChartSpec, charset: Charset) -> None:
         self.spec = spec
@@ -135,7 +138,7 @@ class Chart:
         self.framed = self.focused = False
         self._border_key: object = None
         self.number = ""
-        """In a box: the key of its panel."""
+        """The key of the panel, which is shown in the box's title."""
         self.tiles: list[Lines] = []
         self._box = NO_BOX
         self._columns = self._rows = 0
@@ -148,32 +151,32 @@ class Chart:
         self._curve_cache = _CurveCache()
 
     def widgets(self) -> Iterator[Lines]:
-        """Everything that a canvas must show."""
+        """All the ``Lines`` that a canvas must show."""
         yield from (
             self.title, self.axis, self.labels, self.steps, self.time, *self.sides, *self.tiles
         )  # fmt: skip
 
     @property
     def shown(self) -> bool:
-        """False in a tab that is not open."""
+        """Whether it is visible; False in a tab that is not open."""
         return self._box.width > 0 and self._rows > 0
 
     @property
     def columns(self) -> int:
-        """Width of the plot."""
+        """The width of the plot in columns."""
         return self._columns
 
     @property
     def dots(self) -> int:
-        """How many samples fit into the width."""
+        """How many samples fit into the plot's width."""
         return self._columns * self._charset.dots
 
     def column_s(self, window: TimeWindow) -> float:
-        """Seconds of each column."""
+        """How many seconds each column covers."""
         return window.length / max(1, self._columns)
 
     def begin_of(self, column: int, window: TimeWindow) -> float:
-        """When a column's time begins."""
+        """The time at which a column begins."""
         return window.start + column * self.column_s(window)
 
     def place(self, box: Box, framed: bool = False, with_steps: bool = False) -> list[Lines]:
@@ -210,7 +213,8 @@ class Chart:
         return new
 
     def column_at(self, x: int, y: int) -> int | None:
-        """The column of the plot at a cell of the screen; ``None``: it is not in the plot."""
+        """The column of the plot at a cell of the screen; ``None`` if the cell is not in the
+        plot."""
         plot = self.axis.box
         column = x - plot.x - AXIS_WIDTH
         inside = 0 <= column < self._columns and plot.y <= y < plot.y + plot.height
@@ -219,8 +223,8 @@ class Chart:
     def values_at(
         self, history: History, window: TimeWindow, t: float, column_s: float
     ) -> list[str]:
-        """Each curve's value at time ``t`` over ``column_s`` seconds, formatted as in the title;
-        "": none."""
+        """Each curve's value at time ``t`` over ``column_s`` seconds, formatted as in the title; ""
+        if there is none."""
         begin = window.start + window.column(t, column_s) * column_s
         means = (
             history.window(curve.name, begin, column_s, 1, curve.merge)[0]
@@ -238,7 +242,7 @@ class Chart:
             )
 
     def forget(self) -> None:
-        """Forget cached values: the history was replaced."""
+        """Forget cached values, because the history was replaced."""
         self._curve_cache = _CurveCache()
         self._scale = None
         self._window_start = None
@@ -254,9 +258,9 @@ class Chart:
             )])  # fmt: skip
 
     def _rescale(self, values_shown: Sequence[float], moved: bool) -> plotting.Scale:
-        """Return the scale for these values; paint the axis if it has changed."""
+        """The scale for these values. If it has changed, paints the axis."""
         make = plotting.log_scale if self.spec.log else plotting.linear_scale
-        # the scale of an empty chart is not kept
+        # an empty chart's scale may shrink, because it was not made for values
         scale = make(values_shown, self._scale, moved or not self._had_data)
         self._had_data = bool(values_shown)
         if scale != self._scale or moved:
@@ -274,10 +278,10 @@ class Chart:
         means: Sequence[Mean] = (),
         limits: Sequence[float] = (),
     ) -> None:
-        """Paint the history's span ``window``; ``values`` are the newest, for the title. ``cursor``
-        is the selected time, if it is not the newest; ``means`` are drawn as level lines and shown
-        behind the labels of their marks; ``limits`` are level lines over the whole time, if they
-        are close to the values."""
+        """Paint the history within ``window``; ``values`` are the newest ones, for the title.
+        ``cursor`` is the selected time, if that is not the newest. ``means`` are drawn as level
+        lines, and as texts behind the labels of their marks. ``limits`` are drawn as level lines
+        over the whole time, if they are close to the values."""
         if not self.shown:
             return
         moved = self._window_start != window.start
@@ -302,7 +306,7 @@ class Chart:
         )
         at = None if cursor is None else window.column(cursor, column_s)
         looks = (scale, [column for column, _ in marks], at, levels)
-        # all columns except the newest are as they were
+        # if nothing but the data has changed, all columns except the newest stay
         as_before, self._painted_look = looks == self._painted_look, looks
         ends = self._curve_labels(data, scale)
         self._draw_tiles(data, *looks, max(0, first_changed - 1) if as_before else 0, ends)
@@ -323,7 +327,7 @@ class Chart:
         time_row = time_labels(window, self._columns, self._box.width - 2, self._charset)
         row: list[Piece] = [(first, style)]
         for text, looks in time_row:
-            # the border continues between the labels
+            # the border's line continues between the labels
             row.append((text, looks) if text.strip() else (charset.rule * len(text), style))
         self.time.show([(*row, (last, style))])
 
@@ -346,7 +350,7 @@ class Chart:
         first_changed: int,
         ends: Sequence[CurveLabel] = (),
     ) -> None:
-        """Draw changed tiles again; no dot before ``first_changed`` has changed."""
+        """Draw the tiles with changes again; the dots before ``first_changed`` are as before."""
         dots = self._charset.dots
         begin = first_changed // (plotting.TILE_COLUMNS * dots)
         for index, tile in enumerate(self.tiles[begin:], begin):
@@ -394,26 +398,27 @@ class Chart:
             return self._border_row(values, note)
         if note and not any(values):
             return rule(self._box.width, self._charset, *pieces, right=note)
-        # the curve drawn last, over the others, is named first
+        # begin with the curve that is drawn last, over the others
         for curve, value in reversed([*zip(self.spec.curves, values, strict=True)]):
             if not value and any(values):
-                continue  # nothing measures it now
+                continue  # this figure is not measured now
             more: list[Piece] = [
                 (f"  {curve.label} ", DIM), curve.sample(self._charset), (f" {value:<6}", None)
             ]  # fmt: skip
-            # a curve that does not fit here has its name at its end
+            # a curve without room here has its name at the end of its line
             if self.spec.right and sum(cell_len(t) for t, _ in pieces + more) > self._box.width - 4:
                 break
             pieces += more
         return rule(self._box.width, self._charset, *pieces, right=note)
 
     def _border_row(self, values: Sequence[str], note: Sequence[Piece]) -> Row:
-        """The upper border: each curve's sample, name and newest value."""
+        """The upper border, with a sample, the name and the newest value of each curve."""
         value_pieces: list[Piece] = []
         for curve, value in reversed([*zip(self.spec.curves, values, strict=True)]):
             if value:
                 value_pieces.append(("  " if value_pieces else "", None))
-                if self.spec.right:  # its name is at its end, in the same colour
+                # no sample, because the name is also at the line's end, in the same colour
+                if self.spec.right:
                     value_pieces.append((f"{curve.label} ", curve.style))
                 else:
                     value_pieces += [curve.sample(self._charset), (f" {curve.label} ", DIM)]
@@ -459,7 +464,7 @@ class Chart:
         self, data: Sequence[Sequence[float | None]], scale: plotting.Scale
     ) -> list[CurveLabel]:
         """The curves' names after their newest points, each in its own row; names that would
-        overlap are moved, in the order of their curves."""
+        overlap are moved apart, in the order of their curves."""
         if not self.spec.right:
             return []
         newest_points: list[tuple[float, int, Curve]] = []
@@ -487,19 +492,19 @@ class Chart:
 
 
 def time_labels(window: TimeWindow, columns: int, width: int, charset: Charset) -> Row:
-    """The labels of the time axis below a plot of ``columns`` columns."""
+    """The time axis below a plot of ``columns`` columns, with its labels."""
     column_s = window.length / max(1, columns)
-    # the same for charts of all widths
+    # a share of the axis, so that charts of different widths have the same labels
     least = max(LABEL_SHARE * window.length, LABEL_COLUMNS * column_s)
     step = next((s for s in TIME_STEPS if s >= least), TIME_STEPS[-1])
     line = Line(width, charset)
     first = max(0.0, -(-window.start // step) * step)
-    # counted, because adding a step to a very large time may not change it
+    # not t += step: adding a step to a very large time may not change it
     for n in range(width):
         t = first + n * step
         column = AXIS_WIDTH + round((t - window.start) / column_s)
         label = clock(t)
-        # the width may go on below the names of curves
+        # labels may extend below the names of curves, right of the plot
         if t > window.start + window.length or column + len(label) > width:
             break
         if column >= line.used:
@@ -508,8 +513,8 @@ def time_labels(window: TimeWindow, columns: int, width: int, charset: Charset) 
 
 
 def rows_apart(preferred: Sequence[int]) -> list[int]:
-    """Rows for labels, the topmost first: labels that share a row are moved up, or down if they
-    would leave the top."""
+    """Rows for labels, the topmost first. Labels that share a row are moved up, or down where there
+    is no row above."""
     rows = list(preferred)
     for index in range(len(rows) - 2, -1, -1):
         rows[index] = min(rows[index], rows[index + 1] - 1)
@@ -520,7 +525,7 @@ def rows_apart(preferred: Sequence[int]) -> list[int]:
 
 @dataclass
 class _CurveCache:
-    """A curve's values over the window; while the window does not move, only new values are
+    """Cache of the curves' values within the window. While the window stays, only new values are
     read."""
 
     _cache: dict[str, tuple[tuple[float, float, int], list[float | None], float]] = field(

@@ -1,4 +1,4 @@
-"""The latency heat map: each second's histogram is a column; cells with more I/Os are fuller."""
+"""The latency heat map. Each second's histogram is a column; the more I/Os, the fuller the cell."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from iopstui.ui.draw.rows import Piece, Row, capital, rule
 from iopstui.ui.draw.style import BOLD, CURSOR, DIM, MARK, SELECTED, Charset
 
 SHARES = (0.0, 0.001, 0.01, 0.1, 0.3)
-"""A cell has a shade if more than this share of its second's I/Os is in it."""
+"""A cell's shade is the number of these shares that its part of the second's I/Os exceeds."""
 LEGEND = ("any", ".1", "1", "10", "30 %")
 
 _LINES = {"utf8": "━─┄", "console": "=-~", "ascii": "=-~"}
 LINE_STYLE = BOLD
 CHOSEN_CHAR = "+"
-"""The sign of the chosen cell. A full block would be invisible when it is shown reversed."""
+"""The character of the chosen cell. It is shown reversed, which would make a full block
+invisible."""
 
 _Steps = dict[int, int]
 _Levels = list[int]
@@ -30,8 +31,8 @@ _Levels = list[int]
 
 @dataclass(frozen=True, slots=True)
 class HeatCell:
-    """A cell: ``count`` I/Os between the moments ``begin`` and ``end`` (seconds of the session)
-    that took ``low`` to ``high`` (ns)."""
+    """A cell: between the moments ``begin`` and ``end`` (seconds of the session), ``count`` I/Os
+    took ``low`` to ``high`` (ns)."""
 
     begin: float
     end: float
@@ -44,20 +45,20 @@ class HeatCell:
 
     @property
     def middle(self) -> float:
-        """A latency (ns) in the middle of its range."""
+        """The geometric middle of the cell's latencies (ns)."""
         return math.sqrt(self.low * self.high)
 
     def contains(self, latency_ns: int) -> bool:
-        """Whether an I/O of this latency is counted in this row."""
+        """Whether an I/O of this latency is counted in this cell's row."""
         bucket_middle = middle_of(step_of(bucket_key(latency_ns)))
-        # I/Os of this map are never beyond its scale
+        # the scale covers all I/Os of this map, so a value beyond it belongs to another one
         inside = self.scale.low <= bucket_middle <= self.scale.high
         return inside and self.row == self.scale.row(bucket_middle, self.rows)
 
 
 class HeatMap(Chart):
-    """Replaces the latency lines over the same time. Only new columns are computed; all of them
-    only when the window moves or the scale grows."""
+    """Replaces the latency lines, over the same time. Usually only new columns are computed; all of
+    them when the window moves or the scale grows."""
 
     def __init__(self, spec: ChartSpec, charset: Charset) -> None:
         super().__init__(spec, charset)
@@ -67,14 +68,14 @@ class HeatMap(Chart):
         self._computed_until = 0.0
         self.title_text = spec.title
         self.min_scale: plotting.Scale | None = None
-        """The smallest scale of the axis: that of a map beside this one."""
+        """The scale of a map beside this one; the axis covers at least this range."""
         self.chosen: HeatCell | None = None
         """The cell that is marked."""
         self._window = TimeWindow()
 
     @property
     def scale(self) -> plotting.Scale | None:
-        """The axis, once something was shown."""
+        """The scale of the axis; ``None`` before anything was shown."""
         return self._scale
 
     def show(
@@ -86,8 +87,8 @@ class HeatMap(Chart):
         lines: bool,
         cursor: float | None = None,
     ) -> int:
-        """Paint the span ``window``, with percentile lines over it if ``lines``. Returns the number
-        of computed columns."""
+        """Paint the span ``window``, with percentile lines over it if ``lines``. Returns how many
+        columns were computed."""
         if not self.shown:
             return 0
         moved = self._window_start != window.start
@@ -115,8 +116,8 @@ class HeatMap(Chart):
         return after - first
 
     def cells(self, t: float) -> list[HeatCell]:
-        """The cells that have I/Os, in the column with the sample that ended at ``t``, from top to
-        bottom, as they were shown last."""
+        """The cells with I/Os in the column of the sample that ended at ``t``, from top to bottom,
+        as last shown."""
         if not self.shown or self._scale is None or self._window_start is None:
             return []
         column = self._window.column(t, self.column_s(self._window))
@@ -137,17 +138,17 @@ class HeatMap(Chart):
         return HeatCell(begin, end, low, high, row, self._rows, count, scale)
 
     def row_at(self, y: int) -> int:
-        """The row of the plot in a line of the screen."""
+        """The row of the plot at a row of the screen."""
         return y - self.axis.box.y
 
     def _read_columns(
         self, latencies: LatencyHistory, window: TimeWindow, column_s: float
     ) -> tuple[int, int]:
-        """Read the columns that may have changed. Returns which ones these are."""
+        """Read the columns that may have changed. Returns their range."""
         key = (window.start, window.length, self._columns, id(latencies))
         end = latencies.end or 0.0
         after = min(self._columns, max(0, int((end - window.start) / column_s) + 1))
-        # an interval belongs to the column of its middle, which is before its end
+        # one column earlier, because an interval belongs to the column of its middle
         first = max(0, int((self._computed_until - window.start) / column_s) - 1)
         if key != self._key:
             self._key = key
@@ -247,7 +248,7 @@ class HeatMap(Chart):
                 tile.show(self._tile(levels, [mark - first for mark in marks_here], drawn, at))
 
     def _line_rows(self, values: Sequence[float | None], scale: plotting.Scale) -> list[int | None]:
-        """The row of a line in every column (of a column's samples, the highest)."""
+        """The row of a line in every column: the highest of the column's samples."""
         dots = self._charset.dots
         line_rows: list[int | None] = []
         for column in range(self._columns):
@@ -274,7 +275,7 @@ class HeatMap(Chart):
                     cell = (shades[level - 1], density.HEAT[level - 1])
                 elif column in marks:
                     cell = (self._charset.mark, MARK)
-                # the curves are ordered from the highest percentile, and p50 is drawn last
+                # the highest percentile comes first, so p50 is drawn over the others
                 for place, rows in enumerate(lines):
                     if rows[column] == row:
                         cell = (chars[len(lines) - 1 - place], LINE_STYLE)

@@ -1,11 +1,11 @@
 """Charts: scales and labels, the tiles of live charts, and plotext, which draws curves. If plotext
 can't be loaded, ``_draw_lines`` draws them.
 
-Three things make a live chart cheap. The time axis stands still for a few seconds: new samples fill
-the last columns, then it moves on, so that now stays close to the right edge. The plot is cut into
-tiles of a few columns, so that a new sample redraws one of them. And its lines have one value for
-each column of dots, which is simpler to draw than lines in general. plotext's figure is one global
-object: it is emptied for every picture."""
+Three things make a live chart cheap. The time axis stays for a few seconds while new samples fill
+the last columns, then it moves, so that the present stays close to the right edge. The plot is
+divided into tiles of a few columns, so that a new sample redraws only one tile. And its lines have
+one value for each column of dots, which is simpler to draw than arbitrary lines. plotext's figure
+is one global object, which is cleared for every picture."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from iopstui.ui.draw.style import BORDER, CURSOR, Charset
 TILE_COLUMNS = 12
 LINE, POINTS, FINE_POINTS, AREA = "line", "points", "fine points", "area"
 BRAILLE_SAMPLES = {LINE: "⠒⠒", POINTS: "⠂⠐", FINE_POINTS: "⠁⠈"}
-"""What a curve of each kind looks like, for its name."""
+"""A sample of a curve of each kind, in braille, shown beside its name."""
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _BRAILLE = 0x2800
 
@@ -44,11 +44,11 @@ def load_plotext() -> Any:
         except (
             ImportError,
             OSError,
-        ):  # its compiled kernel is for another kind of machine, or missing
+        ):  # the compiled part of plotext is missing, or for another kind of machine
             return None
-        # without this, plotext cuts a chart to its idea of the terminal's size
+        # by default plotext cuts a chart to the size that it assumes for the terminal
         plotext.terminal.limit(False, False)
-        # settings for all pictures: the plot area alone, its edges on the limits
+        # for all pictures: only the plot area, with the limits at its edges
         figure = plotext.figure
         figure.clear()
         figure.axes(False)
@@ -60,9 +60,9 @@ def load_plotext() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line of a chart: a value for every dot of the time axis, ``None`` where it has a gap.
-    ``kind`` is LINE, POINTS or FINE_POINTS (dotted lines) or AREA (filled down to the axis).
-    ``marker`` is "braille" or a single character. Later series are drawn over earlier ones."""
+    """A line of a chart: a value for every dot of the time axis; ``None`` is a gap. ``kind`` is
+    LINE, POINTS or FINE_POINTS (dotted lines) or AREA (filled down to the axis). ``marker`` is
+    "braille" or a single character. Later series are drawn over earlier ones."""
 
     values: Sequence[float | None]
     kind: str
@@ -79,7 +79,7 @@ class Scale:
     log: bool = False
 
     def fraction(self, value: float) -> float:
-        """Position of ``value`` between bottom (0) and top (1)."""
+        """The position of ``value``, from 0 (bottom) to 1 (top)."""
         if not self.log:
             return (value - self.low) / (self.high - self.low)
         floor = max(value, self.low)
@@ -108,8 +108,8 @@ def nice_below(value: float) -> float:
 
 
 def linear_scale(values: Sequence[float], previous: Scale | None, may_shrink: bool) -> Scale:
-    """Return a scale from 0 to a nice maximum. It grows when it must and shrinks only when it
-    may."""
+    """A scale from 0 to a round maximum. It grows if necessary, and shrinks only if
+    ``may_shrink``."""
     least_top = max(max(values, default=0.0) * 1.05, 1.0)
     step = tick_step(least_top)
     top = step * math.ceil(least_top / step - 1e-9)
@@ -124,7 +124,7 @@ def tick_step(top: float) -> float:
 
 
 def log_scale(values: Sequence[float], previous: Scale | None, may_shrink: bool) -> Scale:
-    """Return a scale between two nice values, at least a decade apart. Values below 1 (ns) are
+    """A scale between two round values, at least a decade apart. Values below 1 (ns) are
     ignored."""
     positive = [value for value in values if value >= 1]
     if not positive:
@@ -139,7 +139,7 @@ def log_scale(values: Sequence[float], previous: Scale | None, may_shrink: bool)
 
 @lru_cache(32)
 def ticks(scale: Scale, rows: int) -> Mapping[int, float]:
-    """Labelled values by row: as many as fit, at most one per row."""
+    """The labelled values by row: as many as fit, at most one per row."""
     if not scale.log:
         return _even_ticks(scale, rows)
     values_by_row: dict[int, float] = {}
@@ -153,8 +153,8 @@ def ticks(scale: Scale, rows: int) -> Mapping[int, float]:
 
 
 def _even_ticks(scale: Scale, rows: int) -> dict[int, float]:
-    """Ticks in equal steps from 0 to the top: if one were left out, it would look like another
-    scale."""
+    """Ticks in equal steps from 0 to the top. They are left out evenly, because a single gap would
+    look like another scale."""
     step = tick_step(scale.high)
     parts = max(1, round(scale.high / step))
     for stride in (n for n in range(1, parts + 1) if parts % n == 0):
@@ -180,9 +180,10 @@ def _tick_values(scale: Scale) -> list[float]:
 def draw_line(
     series: Series, first: int, columns: int, rows: int, scale: Scale, dots: int
 ) -> list[str]:
-    """The characters for the dots of ``columns`` columns from ``first`` on: ``rows`` strings.
+    """The dots of ``columns`` columns, beginning with column ``first``, as ``rows`` strings.
 
-    One dot beyond each edge counts too, so that lines of neighbouring tiles meet."""
+    The dot beyond each edge is included in the drawing, so that lines of neighbouring tiles
+    meet."""
     low, high = first * dots, (first + columns) * dots - 1
     heights: dict[int, float] = {}
     for dot in range(max(0, low - 1), min(len(series.values), high + 2)):
@@ -197,11 +198,11 @@ def draw_line(
 def draw_polylines(
     lines: Sequence[Sequence[tuple[float, float]]], columns: int, rows: int, marker: str
 ) -> list[list[str]]:
-    """The characters of lines through points (x, y), both from 0 to 1 of the plot: one list of
-    ``rows`` strings for each. plotext draws them in one figure, each in its own band, because a
-    figure costs more than a line in it. plotext 6.1 aborts the process with density("full") and
-    with values that are not numbers, and sometimes fails with logarithmic axes, so it gets linear
-    coordinates between 0 and 1 and its default density."""
+    """Draw lines through points (x, y), which range from 0 to 1, as ``rows`` strings for each line.
+    plotext draws all lines in one figure, each in its own band, because a figure costs more than a
+    line in it. plotext 6.1 aborts the process with density("full") and with values that are not
+    numbers, and sometimes fails with logarithmic axes, so it gets linear coordinates between 0 and
+    1 and its default density."""
     if not any(lines) or columns < 1 or rows < 1:
         return [[" " * columns] * rows for _ in lines]
     curves = [
@@ -234,14 +235,14 @@ def _clamp(share: float) -> float:
 
 Cell = tuple[str, "Style | None"]
 Level = tuple[int, int, int]
-"""A level line: its first column, the one behind its last, its row."""
+"""A level line: its first column, the column after its last one, and its row."""
 PlotLabel = tuple[int, int, str, "Style | None"]
-"""Row, column of the plot, text and its style."""
+"""A label: row and column of the plot, text, style."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The columns of a plot that one tile shows, and how they are drawn."""
+    """The columns of a plot that a tile shows, and how to draw them."""
 
     first: int
     columns: int
@@ -262,9 +263,9 @@ def draw_tile(
     levels: Sequence[Level] = (),
     labels: Sequence[PlotLabel] = (),
 ) -> list[Row]:
-    """Return a section of a plot, as rows of styled pieces. ``marks`` are columns of the plot that
-    get a vertical line, over areas and under lines; ``cursor`` is one that gets a line over all.
-    ``levels`` are level lines under the others, ``labels`` are written over them."""
+    """Draw a section of a plot, as rows of styled pieces. ``marks`` are columns with a vertical
+    line, which is over areas and under lines; ``cursor`` is a column with a line over everything.
+    ``levels`` are level lines under all lines, ``labels`` are written over the lines."""
     first, columns, charset = section.first, section.columns, section.charset
     cells = blank_cells(columns, section.rows, section.scale, charset)
     for curve in series:
@@ -289,7 +290,7 @@ def draw_tile(
 
 
 def blank_cells(columns: int, rows: int, scale: Scale, charset: Charset) -> list[list[Cell]]:
-    """A plot that has only its grid: a faint line at each labelled value."""
+    """The cells of an empty plot: only a faint line at each labelled value."""
     lines = ticks(scale, rows)
     return [
         [(charset.grid, BORDER) if row in lines else (" ", None)] * columns for row in range(rows)
@@ -322,7 +323,7 @@ def _fill(
 
 
 def overlay(cells: list[list[Cell]], drawn: Sequence[str], style: Style | None) -> None:
-    """Draw characters over the cells; braille dots are combined."""
+    """Draw characters over the cells. Braille dots are added to those in the cell."""
     for line, text in zip(cells, drawn, strict=False):
         if text.isspace():
             continue
@@ -340,8 +341,8 @@ def _is_reversed(style: Style | None) -> bool:
 
 
 def cells_to_row(cells: Sequence[Cell]) -> Row:
-    """Merge neighbouring cells of one style into pieces. A blank takes any style that leaves it
-    blank."""
+    """Merge neighbouring cells of one style into pieces. A blank may take the style of its
+    neighbour, if that does not make it visible."""
     row: list[Cell] = []
     run, style = cells[0]
     for char, next_style in cells[1:]:
@@ -359,9 +360,9 @@ def cells_to_row(cells: Sequence[Cell]) -> Row:
 def _draw_lines(
     points: Sequence[tuple[float, float]], columns: int, rows: int, marker: str
 ) -> list[str]:
-    """A line through points (x, y), both from 0 to 1 of the plot, as ``rows`` strings, without
-    plotext, whose compiled kernel is missing on musl, ppc64le and s390x. ``marker`` is "braille" or
-    a character."""
+    """A line through points (x, y), which range from 0 to 1, as ``rows`` strings. Used without
+    plotext, whose compiled part does not exist for musl, ppc64le and s390x. ``marker`` is "braille"
+    or a character."""
     across, up = DOTS_OF_BRAILLE if marker == BRAILLE else (1, 1)
     wide, tall = columns * across, rows * up
     ends = [(math.floor(x * wide), math.floor((1 - y) * tall)) for x, y in points]
@@ -381,18 +382,18 @@ def _line_dots(start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[i
                start[1] + round((end[1] - start[1]) * step / steps))  # fmt: skip
 
 
-# Dots of a live chart as characters, one value for each dot of the time axis.
+# Characters for the dots of a live chart, which has one value for each dot of the time axis.
 #
-# A live chart draws a tile again every second, so this uses integers only: a column of dots is one
-# number, bit 0 at the bottom. plotext, which draws any lines, takes about fifty times longer for
-# the same picture.
+# A live chart redraws a tile every second, so this works with integers: a column of dots is one
+# number, with bit 0 at the bottom. plotext, which can draw any line, takes about fifty times longer
+# for the same picture.
 
 
 BRAILLE = "braille"
 DOTS_OF_BRAILLE = 2, 4
-"""Dots of one character: columns, rows."""
+"""The dots of a braille character: columns, rows."""
 EDGE = 1e-4
-"""How far values are kept away from the edges, so that each is in a row of the picture."""
+"""How far values are kept from the edges, so that each is in a row of the picture."""
 
 _EMPTY_BRAILLE = 0x2800
 # the bits of Unicode's braille dots: the left column from the bottom up, then the right one
@@ -410,11 +411,11 @@ _CHARACTERS = " " + "".join(chr(_EMPTY_BRAILLE + cell) for cell in range(1, 256)
 def draw(
     heights: Mapping[int, float], first: int, columns: int, rows: int, marker: str, joined: bool
 ) -> list[str]:
-    """``rows`` strings of ``columns`` characters: the dots from ``first`` on.
+    """Draw ``columns`` characters in each of ``rows`` strings, beginning with dot ``first``.
 
-    ``heights`` are fractions of the picture's height (0 at the bottom) by the number of the dot. If
-    dots are ``joined``, each pair of neighbours is connected by a vertical run, half of it in the
-    column of each; so the dots just beside the picture count, too. ``marker`` is "braille" (two
+    ``heights`` are fractions of the picture's height (0 at the bottom), by the number of the dot.
+    If dots are ``joined``, neighbours are connected by a vertical run of dots, half of it in the
+    column of each; so the dots just beside the picture matter, too. ``marker`` is "braille" (two
     columns and four rows of dots a character) or the character that stands for a dot."""
     across, up = DOTS_OF_BRAILLE if marker == BRAILLE else (1, 1)
     return picture(_dots(heights, first, columns * across, rows * up, joined), rows, marker)
@@ -454,8 +455,8 @@ def _dots(
 
 
 def _split_run(begin: int, end: int) -> tuple[int, int]:
-    """Split the run from row ``begin`` to row ``end`` into the half beside the first dot, and the
-    rest."""
+    """Split the vertical run from row ``begin`` to row ``end``: the half beside the first dot, and
+    the rest."""
     length = abs(end - begin)
     near_length = (length + 1) // 2
     if end >= begin:

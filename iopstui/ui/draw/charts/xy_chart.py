@@ -1,6 +1,6 @@
-"""A chart of points over any x: a title, the names of its lines, the plot and its axes. Nothing
-relies on colour alone: each line's points have their own character, which is shown with its name in
-a row above."""
+"""A chart of points over any x: a title, the names of its lines, the plot and its axes. Lines do
+not differ in colour alone: the points of each have their own character, which is shown with its
+name above the plot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MIN_WIDTH, MIN_HEIGHT = 24, 7
 TITLE_ROWS = 2
 """Rows above the plot: the title and the names."""
 MOUSE_REACH = 6
-"""Cells that the mouse may be away from a point."""
+"""How many cells the mouse may be away from a point that it selects."""
 Point = tuple[float, float]
 
 
@@ -33,7 +33,7 @@ class XAxis:
     log: bool = False
 
     def fraction(self, value: float) -> float:
-        """Position of ``value`` between left (0) and right (1)."""
+        """The position of ``value``, from 0 (left) to 1 (right)."""
         if self.log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
@@ -41,8 +41,8 @@ class XAxis:
 
 @dataclass(frozen=True, slots=True)
 class XYLine:
-    """Points of one line, each drawn as ``char``; ``joined`` with lines in their order. Without
-    ``char`` only the line is drawn."""
+    """The points of a line, each drawn as ``char``. ``joined``: lines connect them in their order.
+    Without ``char`` only the lines are drawn."""
 
     char: str
     points: tuple[Point, ...]
@@ -52,7 +52,7 @@ class XYLine:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A label beside a point, which is shown reversed."""
+    """A label beside a point; the point is shown reversed."""
 
     at: Point
     text: str
@@ -60,7 +60,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class XYSpec:
-    """A whole chart. Later lines are drawn over earlier ones. ``verticals`` are x values with a
+    """A whole chart. Later lines are drawn over earlier ones. ``verticals`` are x values that get a
     vertical line."""
 
     title: str
@@ -73,11 +73,11 @@ class XYSpec:
     verticals: tuple[float, ...] = ()
     note: str = ""
     value_text: Callable[[Point], str] | None = field(default=None, compare=False)
-    """Describes a point's values, for the one under the mouse."""
+    """Returns a point's values as text, for the point under the mouse."""
 
 
 class XYChart:
-    """Makes the rows, and makes them again only after a change."""
+    """Makes the chart's rows, and keeps them until something changes."""
 
     def __init__(self, charset: Charset) -> None:
         self._charset = charset
@@ -86,8 +86,8 @@ class XYChart:
     def rows(
         self, spec: XYSpec, width: int, height: int, at: tuple[int, int] | None = None
     ) -> list[Row]:
-        """Exactly ``height`` rows of ``width`` cells. The title has the values of the point nearest
-        to the cell ``at`` (column, row)."""
+        """Exactly ``height`` rows of ``width`` cells. The title shows the values of the point
+        nearest to the cell ``at`` (column, row)."""
         point = nearest(spec, width, height, at) if at is not None else None
         if point is not None and spec.value_text is not None:
             spec = replace(spec, note=spec.value_text(point), flags=(*spec.flags, Flag(point, "")))
@@ -98,14 +98,14 @@ class XYChart:
 
 
 def nearest(spec: XYSpec, width: int, height: int, at: tuple[int, int]) -> Point | None:
-    """The point nearest to a cell of the chart, if it is near."""
+    """The point nearest to a cell of the chart; ``None`` if none is near."""
     columns, rows = _plot_size(width, height)
     if width < MIN_WIDTH or height < MIN_HEIGHT:
         return None
     by_distance: list[tuple[int, Point]] = []
     for point in (point for line in spec.lines if line.char for point in line.points):
         column, row = _cell(spec, point, columns, rows)
-        # a cell is about twice as high as it is wide
+        # a cell is about twice as high as wide
         distance = abs(at[0] - AXIS_WIDTH - column) + 2 * abs(at[1] - TITLE_ROWS - row)
         by_distance.append((distance, point))
     distance, point = min(by_distance, default=(MOUSE_REACH + 1, (0.0, 0.0)))
@@ -117,7 +117,7 @@ def _plot_size(width: int, height: int) -> tuple[int, int]:
 
 
 def chart_rows(spec: XYSpec, width: int, height: int, charset: Charset) -> list[Row]:
-    """The chart; only its title if more does not fit."""
+    """The rows of the chart; only the title if there is no room for more."""
     title = rule(
         width, charset, (capital(spec.title), BOLD), right=((spec.note, DIM),) if spec.note else ()
     )
@@ -141,7 +141,7 @@ def chart_rows(spec: XYSpec, width: int, height: int, charset: Charset) -> list[
 
 
 def _fit_pieces(pieces: Sequence[Piece], width: int) -> list[Piece]:
-    """Return as many pieces as fit, with dots where some are left out."""
+    """As many pieces as fit, with an ellipsis if some are left out."""
     if sum(len(text) for text, _ in pieces) <= width:
         return list(pieces)
     fitting: list[Piece] = []
@@ -173,7 +173,7 @@ def _plot(spec: XYSpec, columns: int, rows: int, charset: Charset) -> list[Row]:
 
 
 def _put_flags(spec: XYSpec, cells: list[list[plotting.Cell]], charset: Charset) -> None:
-    """Place labels right or left of their points, where they cover least."""
+    """Put labels right or left of their points, wherever they cover less."""
     rows, columns = len(cells), len(cells[0])
     for flag in spec.flags:
         column, row = _cell(spec, flag.at, columns, rows)
@@ -209,7 +209,7 @@ def _column(fraction: float, columns: int) -> int:
 
 
 def _ticks(axis: XAxis, columns: int, width: int, charset: Charset) -> Row:
-    """The labels under the plot: the ends first, others if they fit."""
+    """The labels under the plot: the first and the last, and others if they fit."""
     placed: list[tuple[int, str]] = []
     ends = [*axis.ticks[-1:], *axis.ticks[:1]]
     for value, label in [*ends, *axis.ticks[1:-1]] if len(axis.ticks) > 1 else axis.ticks:
@@ -224,7 +224,7 @@ def _ticks(axis: XAxis, columns: int, width: int, charset: Charset) -> Row:
 
 
 def linear_axis(high: float, unit: Callable[[float], str], low: float = 0.0) -> XAxis:
-    """Return an axis from ``low`` to a round number at or above ``high``."""
+    """An axis from ``low`` to a round number that is not below ``high``."""
     step = plotting.tick_step(max(high - low, 1e-9))
     count = max(1, math.ceil((high - low) / step - 1e-9))
     ticks = [low + step * n for n in range(count + 1)]
@@ -232,8 +232,8 @@ def linear_axis(high: float, unit: Callable[[float], str], low: float = 0.0) -> 
 
 
 def values_axis(values: Sequence[str]) -> tuple[XAxis, dict[str, float]]:
-    """An axis for these values with a margin at both ends, and the position of each value: numbers
-    by size (on a logarithmic scale if they span a factor of 8), other values side by side."""
+    """An axis for these values, with a margin at both ends, and the position of each value. Numbers
+    are placed by size (logarithmically if they span a factor of 8), other values side by side."""
     if len(values) > 1 and all(v.isdecimal() and int(v) > 0 for v in values):
         numbers = {v: float(v) for v in values}
         low, high = min(numbers.values()), max(numbers.values())
