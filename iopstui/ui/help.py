@@ -194,7 +194,7 @@ def help_sections(first: str = "", in_replay: bool = False) -> tuple[Section, ..
 # The help, on top of the current screen.
 
 
-MATCH_HINT = ("Enter", "Next match", "screen.next_match")
+MATCH = "screen.next_match"
 NO_MATCH = "No entry of the help has all of these words."
 
 
@@ -221,8 +221,9 @@ class HelpScreen(TypeToFilter, TextScreen):
 
     def show_hints(self, note: str = "", clears: bool = False) -> None:
         """Offer Enter while there is something to search."""
-        others = tuple(hint for hint in self._hints if hint != MATCH_HINT)
-        self._hints = (MATCH_HINT, *others) if self.filter_text.strip() else others
+        others = tuple(hint for hint in self._hints if hint[2] != MATCH)
+        text = "Next match" if self._shown_match >= 0 else "Show it in the whole help"
+        self._hints = (("Enter", text, MATCH), *others) if self.filter_text.strip() else others
         super().show_hints(note, clears)
 
     def action_next_match(self) -> None:
@@ -236,6 +237,7 @@ class HelpScreen(TypeToFilter, TextScreen):
         if not matches:
             return
         self._shown_match = (self._shown_match + 1) % len(matches)
+        self.show_hints(self.filter_hint, clears=True)
         match, body = matches[self._shown_match], self.query_one(VerticalScroll)
         content = self.query_one("#text-body > Static", Static)
         content.update(_help_text("", self._sections, self.charset, match))
@@ -261,6 +263,7 @@ class HelpScreen(TypeToFilter, TextScreen):
         text = _help_text(about, sections, self.charset) if sections else Text(NO_MATCH, style=BOLD)
         self.query_one("#text-body > Static", Static).update(text)
         self.query_one(VerticalScroll).scroll_home(animate=False)
+        self.show_hints(self.filter_hint, clears=bool(self.filter_text))
 
 
 def _sections_before(

@@ -34,6 +34,7 @@ from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.model.findings.finding import Finding
 from iopstui.ui.dashboard.bars import answer_of
+from iopstui.ui.dashboard.run_result import run_result
 from iopstui.ui.draw.rows import answer_row, cells
 from iopstui.ui.draw.style import ASCII, UTF8
 from iopstui.ui.home.rows import HomeAnswer
@@ -198,6 +199,22 @@ def test_the_result_of_a_run_stays_until_the_next_one() -> None:
     state.apply(StepStarted(50.0, 2, "randread-4k", "randread 4k", (), True))
     said = answer_of(state, None, {})
     assert said is None, "the next run has no answer yet"
+
+
+@pytest.mark.parametrize(("seconds", "compared"), [(4, True), (1, False)])
+def test_a_result_is_not_compared_with_a_point_of_a_second(seconds: int, compared: bool) -> None:
+    """After a sweep of points of a second: +411 % to the last one, at another depth."""
+    state, t = LiveState(), 1.0
+    for step, length in ((1, seconds), (2, 4)):
+        state.apply(StepStarted(t, step, "randread-4k", "randread 4k", (), True))
+        for second in range(length):
+            t += 1.0
+            made = fakes.frame(int(t), fakes.interval(second + 2, 60))
+            state.apply(FrameReady(t, replace(made, step=step)))
+        t += 0.5
+        state.apply(StepFinished(t, step, 0, "", False))
+    said = run_result(state)
+    assert said is not None and ("to run 1" in said.text) is compared
 
 
 def test_what_is_worse_than_a_result_is_said_first() -> None:

@@ -355,16 +355,17 @@ async def test_enter_in_the_help_shows_the_first_match_among_all_entries() -> No
         before = len(fake.calls)
         await pilot.press("question_mark", *"knee")
         await settle(pilot)
-        assert not shows(app, "numjobs: half, double") and shows(app, "Enter Next match")
+        assert not shows(app, "numjobs: half, double")
+        assert shows(app, "Enter Show it in the whole help")
         for marked in ("> w", "> knee", "> w"):
             await pilot.press("enter")
             for _ in range(3):
                 await settle(pilot)
-            assert shows(app, marked)
+            assert shows(app, marked) and shows(app, "Enter Next match") and shows(app, "Esc Clear")
         await pilot.press("escape")
         await settle(pilot)
         assert isinstance(app.screen, HelpScreen) and not app.screen.filter_text
-        assert not shows(app, "Enter Next match")
+        assert not shows(app, "Enter Next match") and not shows(app, "Enter Show it")
         await pilot.press("r", "escape", "r", "w", "enter", "backspace")
         assert isinstance(app.screen, HelpScreen) and len(fake.calls) == before, "text"
         await pilot.press("escape", "escape")

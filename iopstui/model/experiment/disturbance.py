@@ -44,6 +44,9 @@ LARGEST_UNSPLIT = 64 << 10
 MIN_OTHERS = (10.0, 16 << 10)
 """I/Os and bytes per second of others: fewer of both don't disturb even a job that does hardly
 more."""
+MIN_READ, CACHED_LITTLE = 1 << 20, 0.1
+"""Bytes per second read from a loop device, and the share of them, from which on the page cache
+matters. If it has nearly all, each run reads from memory alone."""
 FULL_CPU_PERCENT = 95.0
 OTHER_CPU_PERCENT = 25.0
 """Percent of a CPU that other programs must use in user mode to disturb a run."""
@@ -225,7 +228,7 @@ class DisturbanceMeter:
         found = list(filter(None, (self._on_job_devices(), *self._below())))
         worst = max(found, key=lambda other: other.share, default=None)
         reasons = [worst.text] if worst is not None and worst.share >= DISTURBING_SHARE else []
-        reasons += self._full_cpus()
+        reasons += [*self._full_cpus(), *self._partly_cached()]
         reasons += [
             f"interrupt {irq} moved from CPU {cpus[0]} to CPU {cpus[-1]}"
             for irq, cpus in sorted(self._irqs.items())
@@ -235,6 +238,20 @@ class DisturbanceMeter:
         share = worst.share if worst is not None else 0.0
         known = worst is not None and (share > 0 or not self._may_be_all_its_own)
         return Disturbance(share if known else None, tuple(reasons), irq_cpus)
+
+    def _partly_cached(self) -> Iterator[str]:
+        """Loop devices whose file was partly in the page cache. The next run reads the same blocks
+        again and finds more of them there, so that its figures are those of another mixture."""
+        for lower, upper, _ in self._lower if self._seconds else ():
+            asked, read = (
+                self._disks[name].rates(self._seconds)[READS].bytes_s for name in (upper, lower)
+            )
+            share = 1 - read / asked if asked >= MIN_READ else 0.0
+            if upper.startswith("loop") and CACHED_LITTLE < share < 1 - CACHED_LITTLE:
+                yield (
+                    f"{100 * share:.0f} % of what was read from {upper} was not read from {lower}: "
+                    "its file is partly in the page cache, or has holes"
+                )
 
     def _full_cpus(self) -> list[str]:
         reasons = self._cpus.reasons()

@@ -19,6 +19,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.run_history import DONE, STOPPED
 from iopstui.model.metrics.shares import Share
 from iopstui.session.tick.outcomes import FAIL, PASS
 from iopstui.text import printable
@@ -171,7 +172,7 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     if step is None:
         return _idle_line(line, state, job)
     name, title = printable(step.job), printable(step.title)
-    state_word = "●" if state.running else "done" if not _failed(state) else "failed"
+    state_word = "●" if state.running else _end_word(state)
     style = FIO if state.running else ERROR if _failed(state) else DIM
     line.add(f"{state_word} ", style)
     pending = state.next_run.pending
@@ -245,6 +246,12 @@ def _wall_clock(state: LiveState) -> list[Piece]:
     return [(f" {f.wall_clock(frame.wall_ms)} ", DIM)] if frame is not None else []
 
 
+def _end_word(state: LiveState) -> str:
+    """How the last run ended."""
+    rows = state.runs.rows
+    return "failed" if _failed(state) else rows[-1].ended if rows else DONE
+
+
 def _failed(state: LiveState) -> bool:
     return state.finished is not None and bool(state.finished.error)
 
@@ -261,6 +268,8 @@ def _progress_pieces(state: LiveState, charset: Charset, bar: int) -> list[Piece
         if not bar or not state.running:
             return [(f"{f.clock(elapsed)} ", None)]
         return [(f"{f.clock(elapsed)} elapsed, end unknown ", None)]
+    if not state.running and _end_word(state) == STOPPED:
+        return [(f"after {f.clock(elapsed)} ", None)]
     total = state.total_s or fio.elapsed_s + fio.eta_s
     elapsed = min(elapsed, total)
     times = f"{f.clock(elapsed)} / {f.clock(total)} "

@@ -211,6 +211,19 @@ def test_a_disk_below_that_has_none_of_the_job_s_io_disturbs_nothing() -> None:
         assert bool(found(beside, target=target).reasons) is disturbed
 
 
+@pytest.mark.parametrize(("read", "share"), [(1000, ""), (950, ""), (250, "75 %"), (20, "")])
+def test_a_file_that_is_partly_in_the_page_cache_makes_runs_differ(read: int, share: str) -> None:
+    """A sweep of a loop device: each point read the blocks of the one before from memory."""
+    links = (DeviceLinks("loop0", ("vda",)), DeviceLinks("vda"))
+    target = Target("device", "/dev/loop0", "loop0", ("loop0", "vda"), links=links)
+    disks = {"loop0": made.disk(1000), "vda": made.disk(read)}
+    seconds = replace(frame(1000), disks=disks, opened=("loop0",))
+    reasons = found(seconds, target=target).reasons
+    assert [text.partition(" of what was read from loop0")[0] for text in reasons] == (
+        [share] * bool(share)
+    )
+
+
 def test_writes_disturb_a_job_that_only_reads_files() -> None:
     beside = frame(1000, 90, iops=1000)
     assert "88.2 of 1.09k" in found(beside, target=DIRECTORY).reasons[0]

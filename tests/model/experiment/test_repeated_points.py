@@ -119,6 +119,19 @@ def test_a_knee_says_which_others_it_may_be() -> None:
     assert curve.knee is not None and curve.knee_within is None
 
 
+@pytest.mark.parametrize("rising", [True, False])
+def test_a_curve_that_still_rises_at_its_end_says_so(rising: bool) -> None:
+    """5.6k, 12.0k ... 36.3k, 42.7k IOPS: a deeper queue may do more."""
+    made = noisy(replace(LINE, repeats=1), 0.0)
+    iops = [5_600, 12_000, 18_100, 24_100, 29_700, 36_300, 42_700 if rising else 37_000]
+    events = [
+        replace(event, point=replace(event.point, iops=value, latency_ns=1e9 * 2**place / value))
+        for place, (event, value) in enumerate(zip(made, iops, strict=True))
+    ]
+    (curve,) = load_curves(replace(LINE, repeats=1), events)
+    assert ("iodepth=64 (still rising): " in curve_text(curve)) is rising
+
+
 def test_the_true_knee_is_within_in_95_of_100_sweeps() -> None:
     rng, missed = random.Random(8), 0
     true = [1.0, 1.3, 1.6, 1.55, 1.2]
