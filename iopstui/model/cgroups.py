@@ -1,8 +1,8 @@
-"""cgroups: what runs in one, by its path alone, and its rates from its counters.
+"""cgroups: what runs in one, by its path alone, and its I/O rates, from its counters.
 
-Sources: systemd.slice(5) and systemd.unit(5) (escapes), the cgroup paths that Docker and Podman
-(cgroupfs and systemd drivers), containerd, CRI-O, kubelet, LXC, systemd-nspawn, libvirt and Slurm
-make. No daemon is asked, so a container is called by the beginning of its id, not by its name."""
+Sources: systemd.slice(5) and systemd.unit(5) (escapes), and the cgroup paths of Docker and Podman
+(cgroupfs and systemd drivers), containerd, CRI-O, kubelet, LXC, systemd-nspawn, libvirt and Slurm.
+No daemon is asked, so a container is called by the beginning of its id, not by its name."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ UNIT, CONTAINER, POD, USER, SLICE, MACHINE, JOB, GROUP, ROOT = (
 )  # fmt: skip
 """The kinds of groups. ROOT stands for I/O that no group is charged with: the kernel's own."""
 CONTAINER_ROOT = "."
-"""The path of the top if that is a container's own group, because the real root is not visible."""
+"""The path that stands for a container's own group, if the real root is not visible."""
 MAX_NAMES = 4096
-"""How many names are kept, because each is needed for every sample."""
+"""Size of the cache of names: each sample needs them all again."""
 SHORT_ID = 12
 """Characters of a container's id that Docker and Podman show."""
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
@@ -59,8 +59,8 @@ class GroupName:
 
 @lru_cache(MAX_NAMES)
 def group_name(path: str) -> GroupName:
-    """The name of a cgroup, "/" for the top, also found from the groups above it. It is safe to
-    print."""
+    """Name a cgroup by its path ("/" is the top). Parents in the path may give the name as well.
+    The result is safe to print."""
     group = _group_name(path)
     return replace(group, name=printable(group.name))
 
@@ -159,8 +159,8 @@ def _short_id(identifier: str) -> str:
 # Counters of each cgroup without the groups below it, from counters that include these.
 #
 # The files are read one after another, so a group may be ahead of the one above it. Therefore a
-# group's own count is the highest difference that was ever seen: nothing is counted twice, and what
-# comes late in one reading is in the next.
+# group's own count is the highest difference that was ever seen: nothing is counted twice, and an
+# I/O that one reading misses is in the next.
 
 
 Counts = tuple[int, ...]
@@ -169,8 +169,8 @@ Totals = Mapping[tuple[str, str], Counts]
 
 
 class OwnCounts:
-    """Each cgroup's own counts; feed each reading. All counts in ``own`` add up to the top's
-    counters."""
+    """Each cgroup's own counts; feed it each reading. The counts in ``own`` add up to the counters
+    of the top."""
 
     def __init__(self) -> None:
         self._last: Totals = {}
@@ -194,8 +194,8 @@ class OwnCounts:
         return own
 
     def _note_gone(self, totals: Totals, paths: set[str]) -> None:
-        """Note what removed groups did: it was counted already, and must not be added to the group
-        above."""
+        """Note the I/O of removed groups: it was counted already, and must not be added to the
+        group above."""
         for (path, disk), counts in self._last.items():
             now = totals.get((path, disk))
             restarted = now is not None and any(a < b for a, b in zip(now, counts, strict=True))
@@ -237,17 +237,17 @@ COUNTERS = ("rios", "wios", "rbytes", "wbytes")
 PRESSURES = ("io.some", "io.full", "cpu.some", "memory.some", "memory.full")
 """Counters from the pressure files, in µs."""
 LIMITS = ("riops", "wiops", "rbps", "wbps")
-"""Of io.max, by disk."""
+"""The limits in io.max, by disk."""
 CPU_US = "cpu.usage"
 AT_NS = "at_ns"
 """When the files were read: reading many takes a while, and not always the same."""
 ROOT_FLAG = "root"
-"""A counter that exists if "/" is the machine's root, and not a container's."""
+"""A counter that is present if "/" is the machine's root, not a container's."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiskUse:
-    """What a group does on one disk, per second."""
+    """I/O of a group on one disk, per second."""
 
     reads_s: float
     writes_s: float
@@ -261,12 +261,12 @@ class DiskUse:
 
     @property
     def ios_s(self) -> float:
-        """Reads and writes."""
+        """Reads and writes per second."""
         return self.reads_s + self.writes_s
 
     @property
     def bytes_s(self) -> float:
-        """Read and written."""
+        """Bytes read and written per second."""
         return self.read_bytes_s + self.write_bytes_s
 
 

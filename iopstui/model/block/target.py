@@ -15,8 +15,8 @@ SMB = ("cifs", "smb3")
 
 @dataclass(frozen=True, slots=True)
 class DeviceLinks:
-    """The devices directly ``below`` a device of a target, and what kind of layer it is ("raid5",
-    "LVM"). A partition has the links of its disk: both count the same requests."""
+    """The devices directly ``below`` a device of a target, and which layer it is ("raid5", "LVM").
+    A partition has the links of its disk: both count the same requests."""
 
     name: str
     below: tuple[str, ...] = ()
@@ -83,19 +83,19 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Target(TargetPath):
-    """The target of a job: a single place, or several ``parts`` that every job uses (empty:
-    single).
+    """The target of a job: a single device, file or directory, or several ``parts`` that every job
+    uses (empty: single).
 
-    If there are several, ``kind`` is that of the first, ``path`` joins theirs with ":" like fio's
-    filename= (only for people: if a path contains a colon, it can't be split again), ``device`` is
-    the first block device that any of them is on, and ``tree`` has all devices with everything
-    below."""
+    If there are several, ``kind`` is that of the first, ``path`` joins their paths with ":" like
+    fio's filename= (for display only: a path may contain a colon itself), ``device`` is the first
+    block device that any of them is on, and ``tree`` has all devices with everything below."""
 
     parts: tuple[TargetPath, ...] = ()
 
     @property
     def places(self) -> tuple[TargetPath, ...]:
-        """All places, in the order they were named."""
+        """The parts of the target in the order they were named; a single target is its only
+        part."""
         return self.parts or (self,)
 
     @property
@@ -130,7 +130,8 @@ class Target(TargetPath):
 
     @property
     def nested(self) -> tuple[str, str] | None:
-        """Two of the devices of which the first lies on the second; ``None`` if none does."""
+        """The first pair of these devices in which one lies on the other, as (upper, lower);
+        ``None`` without such a pair."""
         on = self.devices_below
         for top, below in self.stacks.items():
             for name in below:
@@ -140,7 +141,7 @@ class Target(TargetPath):
 
     @property
     def without_device(self) -> tuple[TargetPath, ...]:
-        """The places that are on no block device that can be seen."""
+        """The places that are on no visible block device."""
         return tuple(place for place in self.places if place.device is None)
 
     @property
@@ -190,7 +191,7 @@ class Target(TargetPath):
         """How many layers are above each device of ``tree``, at most. A partition and its disk are
         one layer."""
         levels = dict.fromkeys(self.tree, 0)
-        # at most as often as there are layers, in whatever order they are listed
+        # repeat once per link, so that the result does not depend on the order of the links
         for _ in self.links:
             for link in self.links:
                 for lower in link.below:
@@ -208,7 +209,7 @@ class Target(TargetPath):
 
 
 def combine_targets(places: Sequence[Target | TargetPath]) -> Target:
-    """One target from these places (at least one)."""
+    """Combine these places (at least one) into one target."""
     flat = tuple(_flatten_places(places))
     first = flat[0]
     if len(flat) == 1:
