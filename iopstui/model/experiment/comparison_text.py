@@ -144,8 +144,8 @@ def verdict(
 
 
 def _change_text(comparison: FigureComparison) -> str:
-    """A change in words; for a share both values come first, because percentage points alone say
-    little."""
+    """A change in words; for a share both values come first, because percentage points alone are
+    hard to judge."""
     if comparison.difference is None or comparison.difference.relative:
         return difference_text(comparison)
     shares = f"{100 * comparison.first:.0f} → {100 * comparison.second:.0f} %"
@@ -243,7 +243,7 @@ def _is_pinned(plan: Plan) -> bool:
 def _unknown_cpu_cost(
     tested: Sequence[FigureComparison], shifts: Sequence[CpuShift]
 ) -> Iterator[str]:
-    """An I/O costs more or less CPU time, but no single CPU can be named."""
+    """Describe that an I/O costs more or less CPU time though no single CPU can be named."""
     cost = any(comparison.shown and comparison.metric.name == CPU_PER_IO for comparison in tested)
     if not cost or not shifts or any(shift.shown for shift in shifts):
         return

@@ -50,7 +50,8 @@ OTHER_CPU_PERCENT = 25.0
 COMPLETING_SHARE = 0.1
 """A CPU with at least this share of the completions takes part in the I/O."""
 READ_S, UNKNOWN_SKEW_S = 0.02, 0.2
-"""Seconds by which fio's time and the kernel's may differ: at least, and if no clock shows it."""
+"""Seconds by which fio's time and the kernel's may differ: the least, and the value used if no
+clock shows it."""
 MIN_INTERRUPTS_PER_S = 100.0
 ONE_CPU_SHARE = 0.8
 _NO_IO_ENGINES = ("null", "cpuio")
@@ -116,7 +117,7 @@ class _Mean:
 
 
 class _FlowSums:
-    """I/O by kind over a run, and the highest rate of each kind in an interval."""
+    """Sums of I/O by kind over a run, and the highest rate of each kind in an interval."""
 
     def __init__(self) -> None:
         self._sums: dict[str, Flow] = dict.fromkeys(KINDS, NOTHING)
@@ -128,8 +129,8 @@ class _FlowSums:
             self._peaks[kind] = self._peaks[kind].largest(rate)
 
     def rates(self, seconds: float, uncertain_s: float = 0.0) -> Flows:
-        """Rates of a run of ``seconds``. ``uncertain_s`` of the time that was counted may not be
-        the job's: the most that can have been done in it is subtracted."""
+        """Rates over a run of ``seconds``. Up to ``uncertain_s`` of the counted time may be outside
+        of the run: the most I/O that can have been done in it is subtracted."""
         sums = self._sums
         if uncertain_s:
             sums = {
@@ -262,7 +263,7 @@ class DisturbanceMeter:
         return _other_io(self._name, disk, total, *job)
 
     def _below(self) -> Iterator[OtherIo | None]:
-        """I/O of others on a device below the job's, which the job's device does not count. Both
+        """I/O of others on a device below the job's device, which that one does not count. Both
         devices are read at the same time."""
         for lower, upper, layer in self._lower if self._seconds else ():
             disk, above = (self._disks[name].rates(self._seconds) for name in (lower, upper))
@@ -277,8 +278,8 @@ def _in_one(flows: Flows) -> Flows:
 
 
 def _other_io(name: str, disk: Flows, total: Flows, least: Flows, most: Flows) -> OtherIo:
-    """The I/O of others on a device. ``total`` is all that the device did, ``disk`` a lower bound
-    of it."""
+    """The I/O of others on a device. ``total`` is everything that the device did, ``disk`` a lower
+    bound of that."""
     others = {kind: beyond(flow, least[kind], most[kind], kind, slack=1.0)
               for kind, flow in disk.items()}  # fmt: skip
     whole, all_others = _with_flushes(total), _with_flushes(others)
@@ -391,8 +392,8 @@ def disturbance_text(runs: Sequence[_Measured], unit: str = "run") -> str:
 
 
 def one_sided_text(pairs: Sequence[tuple[_Measured, _Measured]]) -> str:
-    """The end of a sentence on the second runs, if others did I/O beside all runs of one setting
-    and beside none of the other; "" otherwise."""
+    """The end of a sentence on the second runs, if others did I/O during all runs of one setting
+    and during none of the other; "" otherwise."""
     disturbed = {tuple((run.others or 0.0) >= DISTURBING_SHARE for run in pair) for pair in pairs}
     if disturbed == {(False, True)}:
         return "; others did I/O in all of its own runs and in none of A's"

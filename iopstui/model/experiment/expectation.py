@@ -44,8 +44,8 @@ _BITS = re.compile(r"[KMGT]i?b")
 _BITS_NAMES = {"K": "kilo", "M": "mega", "G": "giga", "T": "tera"}
 _COUNTS = {"": 1.0, "k": 1e3, "m": 1e6}
 _PERCENT = {"": 1.0, "%": 1.0}
-# by a field's unit: the units that its values may have, with their factors, and how a message lists
-# them
+# by a field's unit: the units that a value may have, with their factors, and the text that lists
+# them in a message
 _UNITS: Mapping[str, tuple[Mapping[str, float], str]] = {
     "ns": (_TIMES, "ns, us, ms or s"),
     "ms": ({name: ns / 1e6 for name, ns in _TIMES.items()}, "ns, us, ms or s"),
@@ -82,7 +82,7 @@ class Expectation:
 
     @property
     def of_job(self) -> bool:
-        """Whether the expectation is about one job."""
+        """Whether the expectation is about one job, not the whole run."""
         from iopstui.model.experiment.job_figures import is_job_figure
 
         return is_job_figure(self.path)
@@ -139,8 +139,8 @@ def parse_expectation(
     tolerance: float = 0.0,
     devices: Sequence[str] | None = None,
 ) -> Expectation:
-    """Parse an --expect. ``tree`` names the devices under the target, ``devices`` those of them
-    that the jobs use (``None``: the first of ``tree`` alone). Raises UsageError."""
+    """Parse an --expect. ``tree`` names the devices under the target, ``devices`` the ones that the
+    jobs use (``None``: the first of ``tree`` alone). Raises UsageError."""
     match = _EXPECTATION.fullmatch(text)
     if match is None:
         raise UsageError(
@@ -303,8 +303,8 @@ def _may_sync(job: Section) -> bool:
 
 
 def _has_bins_of_lat(job: Section) -> bool:
-    """Whether the histogram is of lat (fio/stream/status.py: clat's is preferred, and since 3.19
-    fio has both)."""
+    """Whether fio's histogram is of lat, not of clat, which is preferred (fio/stream/status.py).
+    Since 3.19 fio has both."""
     has_none_of_clat = _is_disabled(job, "clat_percentiles") or flag(job.options, "disable_clat")
     return flag(job.options, "lat_percentiles") and has_none_of_clat
 
@@ -385,7 +385,7 @@ class _Tally:
 
 class ExpectationChecker:
     """Follows one run and returns the outcome of each expectation at its end. A rate of fio is
-    judged by the frames in which it is valid; if it is in none, by all."""
+    judged by the frames in which it is valid; if there is none, by all frames."""
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:
         self.expectations = tuple(expectations)
@@ -407,8 +407,8 @@ class ExpectationChecker:
                 tally.add(frame)
 
     def outcomes(self, final: Mapping[tuple[str, ...], float] | None = None) -> list[Outcome]:
-        """``final`` has fio's own final figures by path, if the whole run is judged: its rates are
-        more exact than the sum of our intervals."""
+        """``final`` has fio's own final figures by path, if the whole run is judged: their rates
+        are more exact than the sum of our intervals."""
         results = []
         for tallies, batches, expectation in zip(
             self._tallies, self._batches, self.expectations, strict=True

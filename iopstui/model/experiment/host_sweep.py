@@ -54,19 +54,20 @@ class ScalingLaw:
     coherency: float
 
     def at(self, hosts: float) -> float:
-        """I/Os per second of this number of hosts."""
+        """I/Os per second that this number of hosts reaches."""
         crosstalk = self.coherency * hosts * (hosts - 1)
         return self.rate * hosts / (1 + self.contention * (hosts - 1) + crosstalk)
 
     @property
     def knee(self) -> float | None:
-        """Hosts of the highest throughput, 1 or more; ``None``: it never falls."""
+        """The number of hosts (1 or more) with the highest throughput; ``None`` if throughput never
+        falls."""
         if self.coherency <= 0:
             return None
         return max(1.0, math.sqrt(max(0.0, 1 - self.contention) / self.coherency))
 
     def residuals(self, points: Points) -> list[float]:
-        """Measured over fitted, less 1."""
+        """The measured rate of each point over the fitted one, minus 1."""
         return [measured / self.at(hosts) - 1 for hosts, measured in points]
 
 
@@ -143,7 +144,7 @@ class Scaling:
 
     @property
     def knee(self) -> float | None:
-        """Hosts; ``None`` also where none is claimed."""
+        """The number of hosts at the knee; ``None`` if there is no knee or none is claimed."""
         return self.law.knee if self.law is not None and not self.doubt else None
 
     @property
@@ -277,7 +278,7 @@ class HostPoint(Point):
 
     @property
     def iops_host(self) -> float:
-        """I/Os per second of a host, their mean."""
+        """Mean I/Os per second of one host."""
         return self.iops / self.hosts
 
 
@@ -350,7 +351,7 @@ class SweptPoint:
 
     @property
     def hosts(self) -> int | None:
-        """It runs on this many of the hosts, the first ones; ``None``: on all."""
+        """The number of hosts that run the point, the first ones named; ``None``: all of them."""
         value = self.step.settings_of(HOSTS).get(HOSTS)
         return None if value is None else int(value)
 
@@ -380,8 +381,8 @@ def check_host_axes(axes: Sequence[Axis], options: Mapping[str, str], hosts: int
 
 
 def usual_counts(hosts: int) -> str:
-    """The values of an axis that doubles up to all hosts: "1,2,4,6"; with few hosts every number,
-    so that the law can be fitted."""
+    """The default values of the axis, doubling up to all hosts: "1,2,4,6"; with few hosts every
+    number, so that the law can be fitted."""
     if hosts <= MIN_POINTS:
         return ",".join(map(str, range(1, hosts + 1)))
     counts = [1]

@@ -21,17 +21,18 @@ if TYPE_CHECKING:
 RISING = (HOSTS, *LOAD_OPTIONS)
 """Axes whose points form a curve: larger values are more load."""
 NOISE_DIP = 0.10
-"""Without repeats: how far noise may make IOPS fall and rise again between points."""
+"""Without repeats, IOPS that fall and rise again between points by this share count as noise."""
 OTHER_IO_SHARE = 0.10
 MIN_OTHER_BYTES = 1 << 20
-"""Bytes/s: what the device may move beside fio's I/O (metadata, a log) without being load."""
+"""Bytes/s that the device may move beside fio's I/O (metadata, a log) before they count as other
+load."""
 ONCE = "Each point ran once: --repeats 3 shows how sure this is"
 _SIZE_OPTIONS = frozenset({"bs", "blocksize"})
 _WORK_OPTIONS = frozenset({"rw", "readwrite", "rwmixread", "rwmixwrite", "job"})
 
 
 class _Measured(Protocol):
-    """A finished run, or a point, the mean of its runs (events.PointFinished). ``index`` is its
+    """A finished run (events.PointFinished), or a point with the mean of its runs. ``index`` is its
     position among the runs, or among the points."""
 
     @property
@@ -118,7 +119,7 @@ class LoadCurve(Generic[PointT]):
 
 
 def load_axis(plan: Plan) -> Axis | None:
-    """The axis of load: iodepth, else numjobs."""
+    """The axis that varies the load: iodepth, else numjobs."""
     return next((axis for name in LOAD_OPTIONS for axis in plan.axes if axis.name == name), None)
 
 
@@ -215,7 +216,7 @@ def curve_text(curve: LoadCurve[PointT]) -> str:
 
 
 def _beside_the_least(points: Sequence[Point], names: Sequence[str], place: int) -> str:
-    """The gain and cost of the point at ``place`` compared with the least load."""
+    """The gain and cost of the point at index ``place`` compared with the least load."""
     if place == 0:
         return ""
     at, least = points[place], points[0]
@@ -224,8 +225,8 @@ def _beside_the_least(points: Sequence[Point], names: Sequence[str], place: int)
 
 
 def _beside_the_most(points: Sequence[Point], names: Sequence[str], place: int) -> str:
-    """The gain and cost of the point with the most IOPS beyond ``place`` (the largest load if none
-    has more)."""
+    """The gain and cost, compared with the point at index ``place``, of the point with the most
+    IOPS beyond it (of the largest load if no point has more)."""
     at, beyond = points[place], range(place + 1, len(points))
     if not beyond or not at.iops:
         return ""
@@ -238,7 +239,8 @@ def _beside_the_most(points: Sequence[Point], names: Sequence[str], place: int) 
 
 
 def _recommended_index(points: Sequence[Point], knee: Knee | None) -> int:
-    """The knee of points in order of load, or else the least load that reaches nearly all IOPS."""
+    """The index of the knee of points in order of load; without a knee, of the least load that
+    reaches nearly all IOPS."""
     if knee is not None:
         return knee.index
     most = max(point.iops for point in points)
@@ -246,8 +248,8 @@ def _recommended_index(points: Sequence[Point], knee: Knee | None) -> int:
 
 
 def _reason(curve: LoadCurve[PointT]) -> str:
-    """Why this point is recommended. For a point at an end of the curve the end is the reason, not
-    the ratio."""
+    """Why this point is recommended. At an end of the curve the reason is the end, not the
+    ratio."""
     knee = curve.uncertain_knee
     if knee is None:
         return f" (the least with {100 * ENOUGH_SHARE:.0f} % of the most IOPS)"
@@ -293,7 +295,7 @@ def interval_text(within: tuple[float, float] | None, show: Callable[[float], st
 
 
 def little_lines(points: Sequence[_Measured]) -> Iterator[str]:
-    """Lines on whether N = X * R holds, and if not, why."""
+    """Lines on whether N = X * R (Little's law) holds, and if not, why."""
     judged = [event for event in points if event.little.holds is not None]
     if not judged:
         return

@@ -71,14 +71,14 @@ class Axis:
 @dataclass(frozen=True, slots=True)
 class Variant:
     """A side of a comparison: settings that apply together (none: the job unchanged). ``kept`` are
-    settings that other variants change and that must be unchanged for this one."""
+    settings that other variants change and this one must leave unchanged."""
 
     settings: tuple[Setting, ...]
     kept: tuple[Setting, ...] = ()
 
     @property
     def label(self) -> str:
-        """ "rq_affinity=2 iodepth=16"."""
+        """The settings in words: "rq_affinity=2 iodepth=16"."""
         return " ".join(map(str, self.settings)) or AS_IS
 
 
@@ -109,8 +109,8 @@ class Plan:
     ``repeats`` at the latest."""
 
     name: ClassVar[str] = ""
-    """The command of an experiment that is neither a sweep nor a comparison. It is named in results
-    and is part of the key."""
+    """The name of the command, for experiments other than sweeps and comparisons. It is named in
+    results and is part of the key."""
     jobs: tuple[str, ...]
     options: Mapping[str, str] = field(default_factory=dict)
     axes: tuple[Axis, ...] = ()
@@ -155,19 +155,20 @@ class Plan:
         return self.points * (self.settle + self.measure)
 
     def next(self, done: Sequence[Any], left: Sequence[PlannedPoint]) -> PlannedPoint | None:
-        """What to run now: one of ``left`` (in order); ``None``: the experiment is over. ``done``
-        are the runs so far in order: events.PointFinished, or PointFailed, which has no ``point``
-        and empty ``outcomes``. An outcome that could not be judged is None."""
+        """Return what to run now: one of ``left`` (in order); ``None``: the experiment is over.
+        ``done`` are the finished runs in order: events.PointFinished, or PointFailed, which has no
+        ``point`` and empty ``outcomes``. An outcome that could not be judged is None."""
         return left[0] if left else None
 
     @property
     def columns(self) -> tuple[Figure, ...]:
-        """The figures of its points in tables; empty: those of any sweep."""
+        """The figures that tables show for each point; empty: the usual ones of a sweep."""
         return ()
 
     def conclude(self, points: Sequence[Any]) -> tuple[str, ...]:
-        """The closing text about the points (events.PointFinished); empty: the text of any sweep or
-        comparison. Also called after an interruption, with fewer ``points`` than planned."""
+        """The closing text about the points (events.PointFinished); empty: the usual text of a
+        sweep or comparison. Also called after an interruption, with fewer ``points`` than
+        planned."""
         return ()
 
     def judge(self, points: Sequence[Any]) -> list[tuple[str, Outcome]]:
@@ -232,12 +233,12 @@ def _variant_order(plan: Plan, repeat: int) -> list[int]:
 
 
 def variant_letter(number: int) -> str:
-    """Variants are A, B, C ..."""
+    """The letter of a variant: A, B, C ..."""
     return chr(ord("A") + number)
 
 
 def setting_kind(name: str) -> str:
-    """The kind of a setting by its name. An unknown name is taken as a fio option."""
+    """The kind of a setting by its name. An unknown name counts as a fio option."""
     if name in TUNABLES or irq_of(name) is not None:
         return KNOB
     return {"size": SIZE, "bind": BIND, "job": JOB, "hosts": HOSTS}.get(name, OPTION)

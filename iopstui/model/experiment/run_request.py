@@ -1,6 +1,6 @@
 """Everything that is requested of a run, as one value. It is made once, by the source of the
-request: the command line, the screen, a plan of several runs, or the orders of a fleet. Everything
-below passes it on whole. Open files, locks and grants belong to the prepared run
+request: the command line, the screen, a plan of several runs, or the orders of a fleet. All lower
+layers pass it on whole. Open files, locks and grants belong to the prepared run
 (preflight/prepared_job.py) and are checked again right before fio starts."""
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class RunRequest:
     write_budget: int | None = None
     """Bytes that all runs together may write."""
     precondition: bool = False
-    """The target is written twice before."""
+    """Before the run, write the whole target twice."""
     hold: bool = False
     """Prepare everything, then wait for a signal to start fio."""
     until_steady: float | None = None
-    """Seconds of a round: the run ends when five of them are steady."""
+    """Length of a round in seconds; the run ends when five rounds in a row are steady."""
     interval_s: float = 1.0
     probe: bool = False
     """Whether each request is counted inside the kernel."""
@@ -59,7 +59,7 @@ class RunRequest:
     nice: int = 0
     record: str | None = None
     volume: PromisedFigures | None = None
-    """The bought volume (--volume): its limits are drawn, and findings name them."""
+    """The bought volume (--volume): charts draw its limits, and findings name them."""
     expect: tuple[str, ...] = ()
     tolerance: float = 0.0
     """The share of its value by which an expectation may be missed."""
@@ -67,8 +67,8 @@ class RunRequest:
     """The file of the earlier run to which expectations in percent refer."""
 
     def words(self) -> list[str]:
-        """The options of `iopstui run` that repeat it, besides targets and job. --destroy-data is
-        not among them: it must be given each time."""
+        """The options of `iopstui run` that repeat this run, besides targets and job.
+        --destroy-data is not among them: it must be given each time."""
         words = [word for pair in self.overrides.items() for word in ("--set", "=".join(pair))]
         words += ["--size", self.size] if self.size else []
         words += ["--bind", "queues"] if self.bind else []
