@@ -1,11 +1,11 @@
 """A figure is declared as a row: its name, its meaning, and how it is made from growths.
 
-A growth is by how much a counter has grown in an interval. A subject (a disk, a CPU, an operation
-of a share) is a frozen dataclass of growths over one interval: counts, bytes, times. Its figures
-are rows, some of them attributes of its class: ``disk.r_await`` is the value,
-``DiskRates.r_await`` the row. A ``Part`` is an object within another: a frame is a tree of parts
-(model/metrics/fields.py). JSON, its schema, the list of fields, CSV, tables, the screen, meters
-over a run and sums of devices are all made from these rows, so each figure is named only here.
+A growth is the increase of a counter in an interval. A subject (a disk, a CPU, an operation of a
+share) is a dataclass of growths over one interval: counts, bytes, times. Its figures are rows, some
+of them attributes of its class: ``disk.r_await`` is the value, ``DiskRates.r_await`` the row. A
+``Part`` is an object within another: a frame is a tree of parts (model/metrics/fields.py). JSON,
+its schema, the list of fields, CSV, tables, the screen, meters over a run and sums of devices are
+all made from these rows, so each figure is named only here.
 
 A subject with them has ``percentiles`` by name, ``max_ns`` and ``bins``: for several seconds,
 devices or hosts, percentiles are made from the sum of their bins, never from other percentiles."""
@@ -24,15 +24,15 @@ from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.tables import Column, path_reader
 
 SCHEMA = 1
-"""Of a frame object, and of each JSON line."""
+"""Schema version in a frame object and in each JSON line."""
 ANY = "*"
-"""Any key there: a device, a CPU, a job."""
+"""In a path, stands for any key: a device, a CPU, a job."""
 TOTAL = "total"
-"""All directions, or all devices, together."""
+"""The key of all directions, or of all devices, together."""
 DEVICE = "device"
-"""What the probe counted."""
+"""The key of latencies in the device, which the probe measures."""
 WAIT = "wait"
-"""Where I/Os wait."""
+"""The key of figures on where I/Os wait."""
 
 
 SECONDS = "seconds"
@@ -84,11 +84,11 @@ class Figure:
     bulky: bool = False
     source: str = ""
     get: Callable[[Any], Any] = field(init=False, repr=False)
-    """The part of a row."""
+    """Reads ``part`` of a row."""
     weigh: Callable[[Any], Any] = field(init=False, repr=False)
     """Reads the weight of its value."""
     _of_row: Callable[[Any], Any] = field(init=False, repr=False)
-    """The value of a row of its subject."""
+    """Reads the value from a row of its subject."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "get", reader(self.part or self.name))
@@ -140,8 +140,8 @@ class Figure:
         return value if value is None or self.scale == 1.0 else value / self.scale
 
     def meaning_of(self, about: str) -> str:
-        """The meaning together with the subject ``about``; the meaning of a text names its subject
-        itself."""
+        """The meaning together with the subject ``about``. The meaning of a text stays as it is: it
+        names its subject itself."""
         if OF in self.meaning or not about or self.kind == TEXT:
             return self.meaning.replace(OF, about)
         return f"{about}: {self.meaning}"
@@ -239,7 +239,7 @@ class Totals:
         self.clear()
 
     def clear(self) -> None:
-        # by name: totals are passed between processes
+        # keyed by name, not by Figure: totals are passed between processes
         self.sums = {figure.name: (0.0, 0.0) for figure in self.FIGURES}
         self._most = {figure.name: 0.0 for figure in self.FIGURES}
 
@@ -376,7 +376,7 @@ def added(rows: Sequence[Row], apart: Iterable[str] = ()) -> Row | None:
 MAX = "max"
 BY_PERCENTILE = {percentile_name(p): p for p in PERCENTILES}
 OF_BINS = frozenset((MAX, *BY_PERCENTILE))
-"""Figures that a histogram has, not a sum."""
+"""Figures that come from a histogram and not from a sum."""
 
 
 SHOWN = ("p50", "p99", "p99.9")
@@ -390,7 +390,8 @@ HIGHEST = Figure(MAX, "ns", "the longest", "max_ns", width=7, form=f.latency)
 
 
 def latency_rows(most: str, within: str, highest: str) -> Rows:
-    """All percentiles and the maximum, in ns: "OF: 99 % MOST WITHIN", "OF: HIGHEST"."""
+    """Figures for all percentiles and the maximum, in ns. Their meanings are made of the arguments:
+    "99 % ``most`` ``within``" and "``highest``", after the subject."""
     ranks = (replace(row, meaning=f"{OF}: {BY_PERCENTILE[row.name]:g} % {most} {within}")
              for row in RANKS.values())  # fmt: skip
     return (*ranks, replace(HIGHEST, meaning=f"{OF}: {highest}"))

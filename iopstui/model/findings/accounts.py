@@ -41,7 +41,7 @@ _DIRECTIONS = {READS: READ, WRITES: WRITE, DISCARDS: TRIM}
 SLACK = 1.05
 """fio's second and the kernel's begin at slightly different moments."""
 SYNC_FLUSHES, SYNC_WRITES, SYNC_BYTES = 3.0, 4.0, 64 << 10
-"""What one sync may add: flushes around a journal's commit, its writes, and their bytes."""
+"""What one sync may add: flushes around a journal's commit, writes, and bytes of these."""
 OTHER_FLUSHES_S = 2.0
 METADATA_SHARE, METADATA_IOS, METADATA_BYTES = 0.25, 50.0, 2 << 20
 """What a file system may write for a job's writes: a share of them, and this much per second."""
@@ -80,11 +80,11 @@ class Flow:
         )
 
     def times(self, factor: float) -> Flow:
-        """A multiple of each measure."""
+        """Each measure multiplied by ``factor``."""
         return Flow(factor * self.ios_s, factor * self.bytes_s, factor * self.queue)
 
     def largest(self, other: Flow) -> Flow:
-        """The larger one of each measure."""
+        """The larger of the two values of each measure."""
         return Flow(
             max(self.ios_s, other.ios_s),
             max(self.bytes_s, other.bytes_s),
@@ -108,7 +108,7 @@ class Flow:
 NOTHING = Flow()
 UNLIMITED = Flow(inf, inf, inf)
 Flows = Mapping[str, Flow]
-"""By kind."""
+"""I/O by kind (reads, writes, discards, flushes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +136,13 @@ class Account:
         return self.all_others.share_of(self.whole)
 
     def unknown(self, kind: str) -> Flow:
-        """What may be the job's or not."""
+        """I/O that may or may not be the job's."""
         return self.total[kind] - self.job[kind] - self.others[kind]
 
 
 def together(flows: Flows) -> Flow:
-    """All kinds together. A flush already counts as an empty write, and a discard moves no data."""
+    """All kinds together. Flushes are not added, because each already counts as an empty write; a
+    discard moves no data."""
     whole = NOTHING
     for kind, flow in flows.items():
         ios, moved = 0.0 if kind == FLUSHES else flow.ios_s, flow.bytes_s
@@ -265,8 +266,8 @@ def job_account(frame: Frame, names: Sequence[str], limits: JobLimits) -> Accoun
 
 
 def _lower_account(frame: Frame, lower: str, upper: str, layer: str | None) -> Account | None:
-    """The account of a device that has all the I/Os of the one above it. What others do on the
-    upper device is in that one's account."""
+    """The account of a device that has all the I/Os of the one above it. The account of the upper
+    device has what others do there."""
     disk, above = frame.disks.get(lower), frame.disks.get(upper)
     if disk is None or above is None or disk.r_s is None or disk.w_s is None:
         return None
@@ -305,8 +306,9 @@ def beyond(total: Flow, least: Flow, most: Flow, kind: str, slack: float = SLACK
     moved = max(0.0, total.bytes_s - slack * most.bytes_s)
     ios = max(0.0, total.ios_s - slack * most.ios_s)
     if kind != FLUSHES and most.ios_s:
-        # more requests with the same bytes are split ones of the job (a page is never split); more
-        # bytes are at least this many requests of others
+        # Extra requests count as others' only as far as extra bytes can fill them (a page each);
+        # the rest are split ones of the job. Extra bytes need a request per LARGEST_REQUEST at
+        # least
         smallest = SECTOR if least.bytes_s <= PAGE * least.ios_s else PAGE
         ios = max(min(ios, moved / smallest), moved / LARGEST_REQUEST)
     if not ios:
@@ -397,7 +399,7 @@ class DeviceAccounts:
 
     @property
     def mean(self) -> Account:
-        """Their mean."""
+        """The mean of these accounts."""
         return Account(
             self.name,
             mean_flows([account.total for account in self.seconds]),
@@ -475,7 +477,8 @@ def shared_device(evidence: Evidence) -> DeviceAccounts | None:
 
 
 def _has_job_io(account: Account) -> bool:
-    """Whether some of the I/O may be the job's: a cache may keep all of it from a lower device."""
+    """Whether some of the I/O may be the job's. It may be none: a cache may keep all of it from a
+    lower device."""
     return (account.whole - account.all_others).ios_s >= 1.0
 
 

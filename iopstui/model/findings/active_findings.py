@@ -61,7 +61,8 @@ class ActiveFindings:
         self._active[finding.rule] = _ActiveFinding(finding, since, max(since, t), finding)
 
     def note_fired(self, finding: Finding) -> None:
-        """Its rule fires on newer seconds, reported or not."""
+        """Note that the finding's rule fires on newer seconds, whether or not it is reported
+        again."""
         if finding.rule in self._active:
             self._active[finding.rule].newest = finding
 
@@ -97,7 +98,7 @@ class ActiveFindings:
         self._active.clear()
 
 
-# When later seconds show that a finding was not true: it is withdrawn, in words.
+# Evidence in later seconds that a finding was not true; it is then withdrawn.
 
 
 # IOPS that are this many times those at the finding contradict it

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NewType
 
 if TYPE_CHECKING:
-    # only ``advise`` makes one, so that no advice is missing from these tables
+    # a type of its own, which only ``advise`` makes: no advice can be missing from these tables
     Advice = NewType("Advice", str)
 else:
-    Advice = str  # recordings are decoded by the fields' types
+    Advice = str  # a plain str at run time: recordings are decoded by the types of fields
 
 PROMISES: Mapping[str, str] = {
     "direct": "try direct=1: it leaves out the page cache",

@@ -33,7 +33,7 @@ def mean_by_cpu(frames: Sequence[Frame], name: str) -> dict[int, float]:
 
 
 def busiest_cpu(counts: Mapping[int, float]) -> tuple[int, float]:
-    """(CPU, count) of the busiest one; ``counts`` must not be empty."""
+    """The busiest CPU, as (CPU, count); ``counts`` must not be empty."""
     return max(counts.items(), key=lambda pair: (pair[1], -pair[0]))
 
 
@@ -139,8 +139,8 @@ def jobs_fill_cpus(evidence: Evidence) -> bool:
 
 
 def lost_cpu_or_memory(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
-    """Whether the job lost CPU time (it waits for a CPU, a cgroup or the hypervisor takes it), or
-    the machine ran short of memory."""
+    """Whether the job lost CPU time (it waits for a CPU, or a cgroup or the hypervisor takes CPU
+    time away), or the machine ran short of memory."""
     for figure, least in (
         (cpu_wait_percent, 8.0), (memory_wait_percent, 5.0), (_steal_percent, 5.0),
         (lambda frame: frame.throttled, 1.0),

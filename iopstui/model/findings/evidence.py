@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 ENOUGH_SECONDS = 3
 LONG_ENOUGH = 10
 MAX_GAP_SHARE = 1.0
-"""Most time not measured, as a part of the measured seconds; beyond it they don't belong
-together."""
+"""Frames belong together if the time between them that was not measured is at most this part of the
+measured time."""
 BLOCKED = "D"
 """State of a process that waits in the kernel (proc(5))."""
 SYNCHRONOUS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
@@ -35,8 +35,8 @@ class JobShape:
     ``engine`` and ``direct`` are ``None`` where the sections differ. ``in_flight`` is the sum over
     all jobs, a synchronous one counting 1 (``None``: jobs × iodepth). ``paced``: the job holds
     itself back (rate, rate_iops, thinktime). ``polls``: it polls for completions, so its CPU is
-    always busy. ``offloads``: threads of fio's submit for the jobs (io_submit_mode=offload), so
-    that a synchronous engine has a depth as well. ``syncs``: it calls fsync or the like, which
+    always busy. ``offloads``: separate threads of fio submit for the jobs (io_submit_mode=offload),
+    so that a synchronous engine has a depth as well. ``syncs``: it calls fsync or the like, which
     writes more than it counts. ``block_size`` is its smallest I/O in bytes (``None``: unknown),
     ``sync_interval`` the smallest number of writes after which it syncs (``None``: not after
     writes), ``writes`` whether it may write, ``alignment``: all its I/Os begin at multiples of this

@@ -75,7 +75,7 @@ class DeviceFigures:
 
     @property
     def data_ios_s(self) -> float:
-        """I/Os that carry data, at least."""
+        """A lower bound of the I/Os per second that carry data."""
         return max(0.0, self.ios_s - self.f_s)
 
 
@@ -85,7 +85,7 @@ def device_figures(
     """Means over the frames that measured all the devices; ``None`` if fewer than ``least``
     did."""
     least = max(least, 1)
-    # a dozen rules use this each second
+    # cached: a dozen rules use this each second
     if not devices or len(frames) < least:
         return None
     names = [device.name for device in devices]
@@ -152,7 +152,7 @@ def is_about_equal(first: float, second: float) -> bool:
 
 def is_latency_from_depth(deeper: float, then_ns: float, now_ns: float) -> bool:
     """Whether latency grew by at least half of the growth that Little's law gives for a queue that
-    is ``deeper`` times as deep and brings no more IOPS."""
+    is ``deeper`` times as deep and gains no IOPS."""
     return now_ns >= then_ns * (1 + 0.5 * (deeper - 1))
 
 
@@ -171,7 +171,7 @@ def mean_waits(frames: Sequence[Frame]) -> Waits | None:
 
 
 def devices_below(name: str, evidence: Evidence) -> tuple[str, ...]:
-    """The devices directly below one."""
+    """The devices directly below this one."""
     return next((link.below for link in evidence.links if link.name == name), ())
 
 
@@ -180,7 +180,7 @@ def devices_above(name: str, evidence: Evidence) -> tuple[str, ...]:
 
 
 def layers_down_from(name: str, evidence: Evidence) -> set[str]:
-    """A layer and all below it; for a whole disk also its partitions that are layers."""
+    """The names of a layer and of all devices below it; of a whole disk also its partitions."""
     layers: set[str] = set()
     parts = (device.name for device in evidence.tree if device.disk == name)
     waiting = [name, *parts]

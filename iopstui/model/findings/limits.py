@@ -1,5 +1,5 @@
-"""Whether a cgroup's limit on a disk binds (it is reached, and nothing above the device limits to
-about the same rate), and whether the tags of the hardware queues are used up."""
+"""Whether a cgroup's limit on a disk binds (it is reached, and no layer above the device holds the
+rate near it), and whether the tags of the hardware queues are used up."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ def reached_queues(device: BlockDevice, frames: Sequence[Frame]) -> list[Hctx]:
 
 @dataclass(frozen=True, slots=True)
 class ReachedTags:
-    """``capacity``: requests that the reached queues hold together; ``text`` describes both."""
+    """``capacity``: how many requests the reached queues hold together; ``text`` says this in
+    words."""
 
     capacity: int
     queue_count: int

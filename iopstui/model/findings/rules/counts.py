@@ -40,11 +40,11 @@ from iopstui.model.rates import fmean
 from iopstui.model.samples import READ, WRITE
 from iopstui.model.sizes import size_text
 
-# another program's queue counts from these on: await, depth and use of the disk
+# await, depth and use of the disk from which on another program's queue counts
 LONG_AWAIT_MS = 5.0
 DEEP_QUEUE = 4.0
 BUSY_UTIL = 90.0
-# fio and the kernel have to be apart for this many seconds
+# fio and the kernel must disagree for this many seconds
 SECONDS_APART = 4
 
 # engines that do no I/O
@@ -209,7 +209,7 @@ def _journals_data(evidence: Evidence) -> bool:
 
 
 def _writes_are_missing(evidence: Evidence) -> bool:
-    """Whether more of the job's writes than of its reads have not reached a device."""
+    """Whether more of the job's writes than of its reads are missing at the device."""
     frames = recent_job_frames(evidence)
     account = next(device_accounts(evidence, frames), None)
     if account is None:

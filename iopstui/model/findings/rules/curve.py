@@ -40,7 +40,7 @@ FLAT_DEVIATION = 0.06
 MIN_IN_FLIGHT = 4.0
 """With fewer I/Os in flight, latency may set the rate, which is then near a limit by chance."""
 OTHERS_SHARE = 0.15
-"""A part of a device's I/Os, bytes or queue."""
+"""A larger part of a device's I/Os, bytes or queue matters."""
 
 
 def saturated_queue(evidence: Evidence) -> Finding | None:
@@ -216,7 +216,7 @@ def end_of_burst(evidence: Evidence) -> Finding | None:
     was, now = fio_iops(before), fio_iops(after)
     if saturated_jobs(after)[1] or _is_used_by_others(evidence, after):
         return None
-    # the second of the step belongs to both
+    # leave out the second of the step: it belongs to both sides
     late = after[1:]
     if not is_same_workload(before, late):
         return None

@@ -150,7 +150,7 @@ def _exceeded_text(exceeded: Mapping[str, float]) -> str:
 
 
 def _others_text(exceeded: Mapping[str, float], volumes: Sequence[VolumeGrowth]) -> str:
-    """That the volume's own limits were not exceeded at all, if only the instance's were."""
+    """Say that the volume's own limits were not exceeded at all, if that is so; else ""."""
     own = [limit for limit in LIMITS if limit.startswith("volume")]
     if any(limit in exceeded for limit in own):
         return ""

@@ -28,7 +28,7 @@ IO_WAIT_PERCENT = 20.0
 LINK_USE_SHARE = 0.5
 RECENT_S = 30.0
 FIRST_S = 2.0
-"""The session itself has read the counters first by then."""
+"""If counting began before this second of the session, the text says "since the start"."""
 LOG_WIDTH = 72
 RECENT_ERROR_S = 600.0
 """A superblock keeps its errors until it is checked; old ones say nothing about these seconds."""
@@ -84,7 +84,8 @@ def _link_bytes_s(link: Link) -> float:
 
 
 def _since_start(evidence: Evidence) -> str:
-    """From when on errors are counted: the run's begin; without a run, the session's."""
+    """From when on errors are counted, in words: the start of the run; without a run, of the
+    session."""
     began_s = evidence.start_conditions.t
     return f"since {units.clock(began_s)}" if began_s >= FIRST_S else "since the start"
 
@@ -292,7 +293,7 @@ def _meaning(md: Array) -> str:
 
 
 def lost_paths(evidence: Evidence) -> Finding | None:
-    """A multipath device of which some paths can't be used."""
+    """A multipath device with paths that can't be used."""
     for name, state in evidence.conditions.devices.items():
         if not state.lost_paths:
             continue

@@ -75,7 +75,7 @@ def cpu_bound_jobs(evidence: Evidence) -> Finding | None:
     subject = f"job {next(iter(full))} is" if len(full) == 1 else f"{len(full)} of {jobs} jobs are"
     return Finding(
         "job-cpu",
-        # first: a short line leaves out the end
+        # comes first, because a short line leaves out the end
         f"{unsent}{subject} busy {min(fmean(full.values()), 100.0):.0f} % of a CPU at "
         f"{units.number(iops_per_job)} IOPS per job: the CPU is the limit, not the disk",
         *advice,
@@ -90,7 +90,7 @@ def _not_sent(evidence: Evidence, frames: Sequence[Frame]) -> str:
     iops = fio_iops(frames)
     if disks is None or not iops or evidence.uncounted_targets:
         return ""
-    # a job that reads needs no write-back of what was written before
+    # a job that reads need not wait for the write-back of earlier writes
     requests_s, bytes_s = disks.ios_s, disks.bytes_s
     if not evidence.shape.writes:
         requests_s, bytes_s = disks.r_s, disks.r_bytes_s

@@ -176,7 +176,7 @@ def slow_direction(evidence: Evidence) -> Finding | None:
 
 
 Direction = tuple[str, float]
-"""What it is called, and the mean time of a request in ms."""
+"""What the direction is called, and the mean time of a request in ms."""
 
 
 def _directions_text(slow: Direction, fast: Direction) -> str:

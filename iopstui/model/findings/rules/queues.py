@@ -130,7 +130,8 @@ def _advice_to_lift(name: str, limit: IoLimit, evidence: Evidence) -> Advice:
 
 
 def _iocost_cause(evidence: Evidence) -> tuple[str, Advice] | None:
-    """The end of the sentence and the advice, where iocost's counter leaves no doubt."""
+    """The end of the sentence and the advice, if iocost's counter shows that iocost is the
+    cause."""
     waited = _cost_wait_percent(evidence)
     if waited is None:
         return None

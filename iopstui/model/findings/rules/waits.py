@@ -54,7 +54,7 @@ and what readings at different moments may add)."""
 # held by one layer and not below it
 MIN_LAYER_IOS = 2.0
 MIN_LAYER_SHARE = 0.5
-# bytes of a process, relative to others' bytes on the device
+# bytes that a process moves, relative to others' bytes on the device
 MIN_RATE_SHARE, MAX_RATE_FACTOR = 0.3, 3.0
 MAX_NAMED = 2
 UNKNOWN_PROCESS = "; no process seen does that much I/O and has all its files on {}"
@@ -62,7 +62,7 @@ UNKNOWN_PROCESS = "; no process seen does that much I/O and has all its files on
 NAMELESS_AFTER_SECONDS = 10
 
 FEW_IOS = 0.05
-"""Fewer than these I/Os in flight would be written as 0.0."""
+"""With fewer I/Os in flight, the text would show 0.0."""
 IDLE_POLICY = 5
 ADVICE_BY_KIND = {"dm": "table", "md": "array", "loop": "loop"}
 
