@@ -46,8 +46,8 @@ def delta(current: int | None, previous: int | None) -> int | None:
 
 def delta_ms(current: int | None, previous: int | None) -> int | None:
     """The growth of a time in diskstats (ms), which the kernel prints with 32 bits, so it may wrap.
-    A step backwards counts as a wrap only if the way through the top of the range is short;
-    anything else is a reset."""
+    A step backwards counts as a wrap only if the growth across the wrap would be small; otherwise
+    it is a reset."""
     if current is None or previous is None:
         return None
     if current >= previous:
@@ -116,7 +116,7 @@ def _tick_growth(
     steal = current.steal - previous.steal
     if usr < 0 or system < 0 or irq < 0 or soft < 0 or steal < 0:
         return None
-    # there are hundreds of CPUs: no function call for each figure
+    # no function call for each figure: there are hundreds of CPUs
     iowait = current.iowait - previous.iowait
     iowait = iowait if iowait > 0 else 0
     idle = current.idle - previous.idle
@@ -136,7 +136,8 @@ def per_second(
         return {}
     if current is previous:
         return dict.fromkeys(current, 0.0)
-    # hundreds of queues times hundreds of CPUs: no function call for each, and most don't change
+    # no function call for each: there may be hundreds of queues times hundreds of CPUs, and most
+    # counts don't change
     columns = [*current]
     if columns == [*previous]:
         per_cpu = dict.fromkeys(current, 0.0)

@@ -25,8 +25,8 @@ from iopstui.model.samples import MIXED, DirectionStatus, LatencySum
 
 @dataclass(slots=True)
 class CountsSoFar:
-    """By row index and direction: the fio counter from which its I/Os are taken, and the total
-    bytes of its intervals."""
+    """The fio counter from which I/Os are taken (``chosen``), and the total bytes of the intervals
+    so far, both by row index and direction."""
 
     chosen: dict[tuple[int, str], str] = field(default_factory=dict)
     bytes: dict[tuple[int, str], int] = field(default_factory=dict)
@@ -60,7 +60,8 @@ class Growth:
     own_bins: dict[int, int] | None = None
 
     def add(self, other: Growth, bins: bool = True) -> None:
-        """Add another growth. ``bins=False``: without the histogram, which is added elsewhere."""
+        """Add another growth. ``bins=False``: without the histogram, which the caller adds
+        later."""
         self.ios += other.ios
         self.bytes += other.bytes
         self.copied_ios += other.copied_ios
@@ -78,7 +79,7 @@ class Growth:
             self.max_ns = max(self.max_ns or 0, other.max_ns)
 
     def add_bins(self, bins: Bins) -> None:
-        # a single row is the total: its histogram is not copied
+        # a single row is the total, so its histogram need not be copied
         if not self.bins:
             self.bins = bins
             return
@@ -157,7 +158,7 @@ def row_growth(
 ) -> dict[str, Growth]:
     """Growth of one row since the document before, by direction. ``counts`` remembers which counter
     is used; ``packed`` subtracts the histograms of many rows. ``bytes_first``: fio copied the bytes
-    before it counted the I/Os; in the ``final`` document both are complete."""
+    before it counted the I/Os, as it does except in the ``final`` document."""
     growths = {}
     for name, now in pair.now.directions.items():
         if not (now.issued or now.io_bytes):
@@ -297,7 +298,8 @@ class PackedBins:
         self._packed_rows: dict[int, tuple[Bins, int]] = {}
 
     def add_buckets(self, histograms: Iterable[Bins]) -> None:
-        """Make a field for every bucket of these histograms; later ones must have no others."""
+        """Make a field for every bucket of these histograms; later histograms must have no
+        others."""
         keys = self._zeros.keys()
         new = {key for bins in histograms if not bins.keys() <= keys for key in bins}
         if new.issubset(keys):
@@ -309,8 +311,8 @@ class PackedBins:
         self._packed_rows = {}
 
     def growth(self, row: int, now: Bins, old: Bins | None) -> int | None:
-        """Growth of ``row``'s counts between two histograms; ``None`` if it cannot be computed
-        here. ``old`` is ``None`` if it starts from zero."""
+        """Growth of ``row``'s counts between two histograms; ``None`` if it cannot be computed on
+        packed numbers. ``old`` is ``None`` if the counts start from zero."""
         packed = self._pack(now)
         before = 0
         if old:

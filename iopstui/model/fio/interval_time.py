@@ -8,10 +8,10 @@ copied   It reads the clock that ``runtime`` and ``job_runtime`` are made of and
 counted  It adds up I/Os, latencies and submissions (from 3.42 on io_bytes, too), and
          reads the wall clock for ``timestamp_ms``.
 
-They are as far apart as the slowest job sleeps: 2 ms, or seconds. So CPU time, context switches
-and bytes are of the window between the copied moments, everything else of the one between the
-counted moments. The last document is different: its counters end with the jobs, but it is written
-up to a quarter of a second later."""
+The two moments are as far apart as the slowest job sleeps: 2 ms, or seconds. So CPU time, context
+switches and bytes belong to the window between two copied moments, everything else to the window
+between two counted moments. The last document is different: its counters end with the jobs, but it
+is written up to a quarter of a second later."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ AGREEMENT_S = 0.03
 """Runtime and arrival times agree if they differ by less."""
 DELAY_S = 0.02
 MAX_LAG_S = 10.0
-"""Limit of what is added up: a finished row may stand still for hours."""
+"""The largest lag that is added up: a finished row may stand still for hours."""
 SAME_WINDOW = 0.05
 """Two windows count as equal if they differ by at most this share."""
 MIN_BLOCKS = 100
@@ -66,7 +66,7 @@ class Windows:
     sure: bool = True
 
     def rate(self, number: int, copied: int) -> float | None:
-        """``number`` per second; ``copied`` of the ``number`` belong to the copied window."""
+        """``number`` per second; of these, ``copied`` belong to the copied window."""
         if not self.counted_s or (copied and not self.copied_s):
             return None
         rate = (number - copied) / self.counted_s
@@ -74,7 +74,7 @@ class Windows:
 
     @property
     def differ(self) -> bool:
-        """Whether they are not the same seconds."""
+        """Whether the two windows cover clearly different seconds."""
         if not self.counted_s or not self.copied_s or not self.sure:
             return True
         off = max(abs(self.copied_s - self.counted_s), self.shift_s or 0.0)
@@ -83,7 +83,7 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class RowPair:
-    """A row now and before; ``old`` is ``None`` if it starts from zero."""
+    """A row in a document and in the one before; ``old`` is ``None`` if it starts from zero."""
 
     index: int
     now: JobStatus
@@ -92,7 +92,7 @@ class RowPair:
 
     @property
     def has_grown(self) -> bool:
-        """Whether it completed anything in between."""
+        """Whether the row completed anything between the two documents."""
         before = self.old.directions if self.old else {}
         for name, now in self.now.directions.items():
             old = before.get(name)
@@ -159,7 +159,7 @@ def first_windows(
         lag_s = max(0.0, waited_s)
     if lag_s is None and first_io_ms is not None:
         since_s = max((status.timestamp_ms - first_io_ms) / 1000, copied_s)
-        # the I/O that the kernel saw may have been another program's
+        # this I/O may have been another program's
         sure = since_s <= (1 + SAME_WINDOW) * copied_s
         return Windows(since_s or None, copied_s or None, sure=sure)
     counted_s = copied_s + lag_s if lag_s is not None else None
@@ -177,7 +177,7 @@ def next_windows(
 ) -> Windows:
     """The windows between two documents. ``arrival_s`` is the time between their arrivals
     (monotonic clock), ``row_seconds`` how long each row had run when it was last counted,
-    ``lag_before_s`` the lag of ``previous``."""
+    ``lag_before_s`` the lag of the document ``previous``."""
     copied_s = runtime_growth(pairs)
     clock = (status.timestamp_ms - previous.timestamp_ms) / 1000
     if not _plausible(clock, copied_s, arrival_s):
@@ -197,8 +197,9 @@ def next_windows(
 
 
 def document_lag_s(status: FioStatus, pairs: list[RowPair]) -> float | None:
-    """How far a document's two moments are apart; ``None`` if unknown. The least distance of
-    ``timestamp_ms`` and ``runtime`` can't show it, because it may be equal in all documents."""
+    """The time between a document's two moments; ``None`` if unknown. The least difference of
+    ``timestamp_ms`` and ``runtime`` can't show it, because that may be the same in all
+    documents."""
     lags = [
         (status.timestamp_ms - began - pair.now.job_runtime_ms) / 1000
         for pair in pairs
@@ -243,7 +244,7 @@ def _began_ms(job: JobStatus) -> int | None:
 
 def _by_job_clocks(pairs: list[RowPair], copied_s: float, clock: float) -> float:
     """``copied_s``, or the time that a row's jobs ran (job_runtime) if that is longer: fio's
-    runtime of a direction is only that of the longest job, and another may have taken over."""
+    runtime of a direction is only that of the longest job, and another job may have taken over."""
     for pair in pairs:
         busy_s = (pair.now.job_runtime_ms - (pair.old.job_runtime_ms if pair.old else 0)) / 1000
         if busy_s <= copied_s:
@@ -290,7 +291,7 @@ def windows_without_logs(
         if not pair.has_grown:
             continue
         ends = io_end_s(pair.now)
-        # a job that has just begun doesn't write logs
+        # a job that has just begun writes no logs
         if pair.old is None or ends is None or ran_ms(pair.now) / 1000 <= ends:
             return windows
         remaining.append(ends - row_seconds.get(pair.index, ran_ms(pair.old) / 1000))
@@ -303,8 +304,8 @@ def windows_without_logs(
 def _remaining_s(
     previous: FioStatus, pairs: list[RowPair], row_seconds: Mapping[int, float]
 ) -> float:
-    """How long the jobs still ran after the previous document was counted, if now they have
-    ended."""
+    """How long the jobs still ran after the previous document was counted, if they have ended by
+    now."""
     remaining = []
     for pair in pairs:
         began = _began_ms(pair.now)
@@ -333,8 +334,8 @@ def _clock_ms(job: JobStatus) -> float:
 
 def ran_ms(job: JobStatus) -> float:
     """How long a row's jobs have run. With verify, reading follows writing and fio reports its time
-    only at the end; until then the jobs' own clock is used (fio 3.16), or both directions
-    together."""
+    only at the end; until then the jobs' own clock is used (since fio 3.16), or the sum of both
+    directions."""
     longest = longest_runtime(job)
     if not _verifies(job):
         return longest
@@ -359,8 +360,8 @@ def _only_writes(job: JobStatus) -> bool:
 
 
 def _plausible(clock: float, runtime: float, arrival: float) -> bool:
-    """False if fio's wall clock was set in between: neither runtime nor arrival agrees with it.
-    Each of these may differ for good reasons (a stuck job, a late reader), so there is some
+    """False if fio's wall clock was set in between, so that neither runtime nor arrival agrees with
+    it. Each of these may differ for good reasons (a stuck job, a late reader), so there is some
     tolerance. Smaller steps are found if the wall clock is read with each document
     (``WallClock``)."""
     return any(
@@ -418,16 +419,16 @@ def span_of_parts(parts: Sequence[tuple[int, float, int]]) -> Span:
 
 
 MAX_GROUPS = 12
-"""Whose sums are tried."""
+"""Sums of the spans of at most this many groups are tried."""
 
 
 def whole_ms(jobs: Sequence[JobStatus]) -> int:
     """How long all jobs took (ms): the sum of the spans of the groups, which run one after another
-    (stonewall). If that is longer than fio ran, some ran at the same time (new_group): then the sum
-    of those that fit the seconds of fio."""
+    (stonewall). If that is longer than fio ran, some groups ran at the same time (new_group): then
+    the sum of the groups that fit into fio's seconds."""
     groups = dict.fromkeys(job.group for job in jobs)
     spans = [span([job for job in jobs if job.group == group]).ms for group in groups]
-    # rounded up to a second by fio; a result that was changed may have less than a group took
+    # fio rounds this up to a second; in a result edited later, it may be less than a group took
     most = 1000 * max((job.elapsed_s or 0 for job in jobs), default=0)
     if not spans or most < max(spans) or sum(spans) <= most:
         return sum(spans)

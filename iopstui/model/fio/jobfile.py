@@ -33,10 +33,9 @@ _ALIASES = (
     ("filename", "directory"),
     ("iodepth",),
 )
-# fio keeps all of these: bssplit= has priority over bsrange=, and that over bs=, in whatever order
-# they come
+# fio keeps all of these: bssplit= has priority over bsrange=, and bsrange= over bs=, in any order
 _CONFLICTING = (("bs", "blocksize"), ("bsrange", "blocksize_range"), ("bssplit",))
-# an override of a job's place removes both: for fio, neither replaces the other
+# an override of where a job works removes both: for fio, neither replaces the other
 _TARGET_OPTIONS = frozenset({"filename", "directory"})
 
 
@@ -353,7 +352,7 @@ _NAMES = {
     "profile": "brings options that the job file does not show",
     "unique_filename": "changes the names of files",
 }
-# the only form that iopstui writes; fio reports the resulting names like all others
+# the only form that iopstui writes itself; fio reports such file names like any others
 _SPREAD = re.compile(r"\$filenum/\d+\.\$jobnum")
 _SETTINGS = {
     "ioscheduler": "changes the device's scheduler and leaves it so (use --knob scheduler=NAME)",
@@ -420,7 +419,7 @@ def ends_others(options: Options) -> bool:
 
 
 def makes_files(options: Options) -> bool:
-    """True if the job creates files although fio treats it as one that only reads."""
+    """True if the job creates files although fio treats it as a job that only reads."""
     return any(name == "ioengine" and value in _MAKES_FILES for name, value in options)
 
 
@@ -462,8 +461,8 @@ def captured_line(direction: str, rate: float, size: float) -> str:
 
 
 def captured_rows(job: str, summary: Mapping[str, Any]) -> list[CapturedRow]:
-    """The captured figures with fio's final ones (``model.summary.fio_summary``); empty if the job
-    was not captured."""
+    """The captured figures beside fio's final ones (``model.summary.fio_summary``); empty if the
+    job was not captured."""
     rows: Sequence[Mapping[str, Any]] = summary.get("rows", ())
     return [
         CapturedRow(name, direction, figures, _replayed(rows, name, direction))
