@@ -28,7 +28,7 @@ LIMITS: Mapping[str, str] = {
 }
 """Limits by the name of the counter of microseconds in which the demand exceeded them."""
 MUCH_EXCEEDED_MS = 100.0
-"""In each second; shorter bursts are ignored."""
+"""Shorter bursts within a second are ignored."""
 GROWING = ("reads", "writes", "read_bytes", "write_bytes", "read_us", "write_us", *LIMITS)
 """Counters that never shrink while a volume stays attached."""
 
@@ -60,7 +60,8 @@ class VolumeGrowth:
     """What a volume's own counters grew by in ``seconds``, the time between the readings of its
     page. Times are in µs; ``queue`` is the queue length at the end. ``kind`` is EBS or
     INSTANCE_STORE, which has no limits of the instance (``None``). ``read_bins`` and ``write_bins``
-    are how many took how long, by the upper bounds of the volume's bins (``None``: not known)."""
+    count reads and writes by latency: the upper bounds of the volume's bins (``None``: not
+    known)."""
 
     kind: str
     seconds: float
@@ -91,7 +92,8 @@ class VolumeGrowth:
 
     @property
     def exceeded_ms(self) -> dict[str, float]:
-        """Milliseconds of a second by limit; a limit that is not counted is left out."""
+        """Milliseconds of a second in which the demand exceeded each limit; a limit that is not
+        counted is left out."""
         figures = {limit: getattr(self, f"{limit}_exceeded") for limit in LIMITS}
         return {limit: ms for limit, ms in figures.items() if ms is not None}
 
@@ -114,7 +116,7 @@ VOLUME: Rows = (
 
 def most_exceeded(volumes: Sequence[VolumeGrowth]) -> dict[str, float]:
     """For each limit, how many milliseconds of a second the demand exceeded it, in the second with
-    the least; limits below MUCH_EXCEEDED_MS are left out."""
+    the least; values below MUCH_EXCEEDED_MS are left out."""
     seconds = [volume.exceeded_ms for volume in volumes]
     least = {limit: min(ms[limit] for ms in seconds)
              for limit in LIMITS if seconds and all(limit in ms for ms in seconds)}  # fmt: skip
@@ -134,8 +136,8 @@ def bin_name(histogram: str, upper_us: int) -> str:
 def volume_growths(
     now: Mapping[str, int] | None, before: Mapping[str, int] | None
 ) -> dict[str, VolumeGrowth] | None:
-    """Volumes by disk; ``None`` if no page was read twice. A volume with a counter that went
-    backwards was attached anew and has no figures in this interval."""
+    """Growth of the counters of each volume, by disk; ``None`` if no page was read twice. A volume
+    with a counter that went backwards was attached anew and has no figures in this interval."""
     if not now or not before:
         return None
     volumes: dict[str, VolumeGrowth] = {}

@@ -22,7 +22,7 @@ MAX_BUSIEST = 3
 @dataclass(frozen=True, slots=True)
 class CpuRow:
     """A CPU in one second. ``hctxs`` are the queues of the watched disks that serve it, ``jobs``
-    last ran on it, ``pinned`` are those of them that may run on no other CPU. Rates are per second;
+    last ran on it, ``pinned`` are the jobs that may run on no other CPU. Rates are per second;
     unknown is ``None``. ``online`` is False for a CPU that a queue names but that is offline."""
 
     cpu: int
@@ -153,8 +153,8 @@ class GridRow:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """CPUs as cells: ``domains`` are their groups (NUMA node and cache), in drawing order;
-    every row has a value for every CPU of them. ``notes`` say what a row can't show."""
+    """CPUs as cells: ``domains`` are their groups (NUMA node and cache), in drawing order; every
+    row has a value for each of these CPUs. ``notes`` say what a row can't show."""
 
     domains: tuple[Domain, ...]
     rows: tuple[GridRow, ...]
@@ -164,7 +164,7 @@ class Grid:
 def cpu_grid(
     rows: Sequence[CpuRow], topology: Topology, measures: Sequence[GridMeasure] = MEASURES
 ) -> Grid:
-    """The grid of these CPUs; those offline are left out."""
+    """The grid of these CPUs, without CPUs that are offline."""
     online = [row for row in rows if row.online]
     notes = (NO_IRQ_TIME,) if topology.irq_time is False else ()
     return Grid(

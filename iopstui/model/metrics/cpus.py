@@ -93,7 +93,7 @@ class CpuInterval:
         }  # fmt: skip
 
     def frames(self) -> dict[int, CpuFrame]:
-        """Frames of all CPUs in the later sample."""
+        """The frames of all CPUs in the later sample."""
         block, irqs, ipi = (rate.full() for rate in self.rates.values())
         before = self.before
         frames = {}
@@ -108,7 +108,7 @@ class CpuInterval:
         return frames
 
     def load(self, cpu: int) -> CpuLoad | None:
-        """One CPU's load, without the others'."""
+        """The load of one CPU, without computing the others."""
         now, earlier = self.after.get(cpu), self.before.get(cpu)
         return rates.cpu_load(now, earlier) if now and earlier else None
 
@@ -304,12 +304,12 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
         return repr(dict(self))
 
     def by_cpu(self) -> dict[int, float]:
-        """All interrupts on each CPU that any of them counts."""
+        """The sum of all interrupts on each CPU that has a count."""
         total: dict[int, float] = {}
         last_columns: object = None
         for irq in self._irqs:
             columns, rates = self._changed_rates(irq)
-            # mostly the very same for all
+            # nearly all interrupts have the very same object
             if columns is not last_columns:
                 last_columns = columns
                 total = {**dict.fromkeys(columns, 0.0), **total}
@@ -322,7 +322,7 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
         return rates if columns is rates else {**dict.fromkeys(columns, 0.0), **rates}
 
     def _changed_rates(self, irq: int) -> tuple[Collection[int], Mapping[int, float]]:
-        """The CPUs that have a rate, and the rates that are not 0."""
+        """The CPUs that have a rate, and by CPU the rates that are not 0."""
         reading, before = _reading(self._counts, irq), _reading(self._earlier_counts, irq)
         increase = (
             reading.increase_since(before) if reading is not None and before is not None else None
@@ -338,7 +338,8 @@ def _reading(counts: Mapping[int, Counts], irq: int) -> IrqReading | None:
     return counts.reading(irq) if isinstance(counts, IrqCounts) else None
 
 
-# The job's side of waiting I/Os: in flight in fio, and reaching the devices.
+# The job's part in the I/Os that wait: how many are in flight in fio, and how many reach the
+# devices.
 
 
 ALIGNED = 0.05

@@ -22,9 +22,9 @@ def is_measurable(path: Sequence[str]) -> bool:
 
 
 def has_idle_end(frame: Frame) -> bool:
-    """Whether the end of the frame's kernel interval is idle: the last one goes on until fio's last
-    document, and nothing runs while fio writes its logs. Such a frame counts only if a run has no
-    other."""
+    """Whether the frame's kernel interval has an idle end: a run's last interval goes on until
+    fio's last document, and nothing runs while fio writes its logs. Such a frame counts only if a
+    run has no other."""
     has_ended = NO_FIO in frame.flags and frame.fio_age_s is not None
     return has_ended or {FINAL, PARTIAL} <= frame.flags
 
@@ -45,7 +45,7 @@ class Meter:
         self._max: int | None = None
 
     def _row(self) -> Figure:
-        # a meter is passed between processes, its figure's row is not
+        # looked up each time: a meter is passed between processes, and a row can't be
         row = row_at(self.path)
         assert row is not None
         return row

@@ -25,7 +25,7 @@ MEAN, MAX = "mean", "max"
 
 @dataclass(frozen=True, slots=True)
 class HistoryMark:
-    """A moment worth a line on every chart. ``t`` in seconds of the session's clock."""
+    """A moment that charts mark with a line. ``t`` is in seconds of the session's clock."""
 
     t: float
     text: str
@@ -69,7 +69,7 @@ class _Level:
 
     @property
     def oldest(self) -> int:
-        """Index of the first sample that still counts."""
+        """Index of the oldest sample that is still part of the ring."""
         return max(0, len(self.starts) - self._capacity)
 
     def __len__(self) -> int:
@@ -123,7 +123,7 @@ class History:
         self._bands: deque[HistoryBand] = deque(maxlen=MAX_MARKS)
 
     def __len__(self) -> int:
-        """The number of samples that are kept as they came."""
+        """The number of samples that are kept unfolded."""
         return len(self._raw)
 
     @property
@@ -159,7 +159,7 @@ class History:
         fold.add(t, t - start, row)
 
     def mark(self, t: float, text: str) -> None:
-        """Remembers a moment; the oldest marks are forgotten first."""
+        """Remember a moment; when there are too many, the oldest mark is dropped."""
         self._marks.append(HistoryMark(t, text))
 
     def marks(self, start: float, end: float) -> Iterator[HistoryMark]:
@@ -179,8 +179,8 @@ class History:
     def flagged_columns(
         self, start: float, column_s: float, columns: int
     ) -> list[tuple[int, str | None]]:
-        """The columns of a chart that have a mark or a band, in order, with its text: a band's is
-        at its first column, the others have ``None``."""
+        """The columns of a chart that have a mark or a band, in order, with its text. A band has
+        its text at its first column and ``None`` at the others."""
         end = start + columns * column_s
         flags: list[tuple[int, str | None]] = [
             (int((mark.t - start) / column_s), mark.text) for mark in self.marks(start, end)

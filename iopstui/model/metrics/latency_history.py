@@ -49,7 +49,7 @@ class _Ring:
         self.ends.append(end)
         self._steps.extend(steps)
         if max(steps.values(), default=0) > MAX_32 and self._counts.typecode == "I":
-            # twice the size, if a count needs it
+            # twice as large items, if a count needs them
             self._counts = array("Q", self._counts)
         self._counts.extend(min(count, MAX_64) for count in steps.values())
         self._step_ends.append(self._dropped_steps + len(self._steps))
@@ -73,7 +73,8 @@ class _Ring:
         return ring
 
     def between(self, low: float, high: float) -> list[int]:
-        """Entries whose middle lies in the span, or else the one that covers the span's middle."""
+        """Indices of the intervals whose middle lies in the span; without any, of the interval that
+        covers the span's middle."""
         middle = (low + high) / 2
         inside, covering = [], []
         index = bisect_left(self.ends, low)

@@ -48,7 +48,7 @@ class LoadSeries:
 
     @property
     def seconds(self) -> float:
-        """Total length of the intervals that hold."""
+        """Total length of the intervals with valid rates."""
         return sum(interval.seconds for interval in self._intervals if interval.holds)
 
     def steadiness(self, round_s: float | None = None) -> Steadiness:
@@ -77,8 +77,8 @@ class LoadSeries:
         return judged or whys[:1] or [Steadiness(None)]
 
     def _bounds(self) -> list[int]:
-        """Where stages begin, and where the last one ends. An interval in which a section begins or
-        ends is a stage of its own, because it belongs partly to the one before."""
+        """Where each stage begins, and where the last one ends. An interval in which a section
+        begins or ends is a stage of its own, because it belongs partly to the stage before."""
         rows: dict[int, list[int]] = {}
         for number, interval in enumerate(self._intervals):
             for section in interval.sections:
@@ -106,7 +106,7 @@ def _share(interval: _Interval, index: int) -> float:
 
 
 def _at_work(intervals: Sequence[_Interval]) -> list[JobInterval]:
-    """The sections with a part of the load of these intervals."""
+    """The sections with a noticeable part of the I/Os of these intervals."""
     ios: dict[int, int] = {}
     sections: dict[int, JobInterval] = {}
     for interval in intervals:

@@ -164,7 +164,7 @@ MAX_INTERVALS = 500
 class MarkInterval:
     """From ``start`` to ``end`` (seconds of the session), named after the mark at its beginning. It
     ends with the measurement: with its job, if one ran, even if nothing follows for minutes.
-    ``seconds`` of it were measured; ``iops`` and ``bw`` (bytes/s) are fio's means over them, or the
+    ``seconds`` were measured; ``iops`` and ``bw`` (bytes/s) are fio's means over them, or the
     device's if no job ran (``by_fio`` False); ``p99_ns`` is of all fio latencies in one histogram.
     ``None``: not measured."""
 
@@ -220,13 +220,13 @@ class MarkIntervals:
         return deepcopy(self)
 
     def add_mark(self, t: float, text: str) -> None:
-        """A mark: another stretch begins."""
+        """Add a mark, which begins another interval."""
         self.marked = True
         self._begin(t, text)
 
     def start_run(self, t: float, text: str) -> None:
-        """A run begins. Right after a mark, the interval is the mark's, and the rest of the run
-        before belongs to neither."""
+        """A run begins. If it begins right after a mark, the interval is the mark's, and the rest
+        of the run before belongs to neither."""
         now = self._current
         if now.text != BEGIN and t - now.start <= RESTART_S:
             self._current = _OpenInterval(t, now.text)
@@ -245,7 +245,7 @@ class MarkIntervals:
             self._current.figures.add(frame)
 
     def add_figures(self, later: RunFigures, first: float) -> None:
-        """Add the figures of several frames; ``first``: the earliest of their middles."""
+        """Add the figures of several frames; ``first`` is the earliest of the frames' middles."""
         if first >= self._current.start:
             self._current.figures.join(later)
 
@@ -292,7 +292,8 @@ class RunEnergy:
         return ratio(float(self._ios), self.joules.get("package"))
 
     def data(self) -> dict[str, object] | None:
-        """As JSON: watts and joules by kind, and I/Os per joule; ``None`` without counters."""
+        """The sums as JSON: watts and joules by kind, and I/Os per joule; ``None`` without
+        counters."""
         if not self.joules:
             return None
         return {

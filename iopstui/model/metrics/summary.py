@@ -80,8 +80,8 @@ class SecondRates:
 
 
 def _beyond_depth(summary: Mapping[str, Any], name: str, unknown: bool) -> bool:
-    """Whether a direction's rate would need more I/Os in flight than the rows can have; ``unknown``
-    is returned if latency or depth are not known."""
+    """Whether a direction's rate would need more I/Os in flight than the rows can have. Returns
+    ``unknown`` if latency or depth are not known."""
     needed, depth = 0.0, 0
     for row in summary["rows"]:
         part = row["directions"].get(name)
@@ -101,7 +101,8 @@ def impossible_rates(status: FioStatus) -> list[ContradictedRate]:
 
 
 def _beyond_counts(status: FioStatus) -> Iterator[ContradictedRate]:
-    """The rates that are not the counts over the run time, as fio's always should be."""
+    """The rates that differ from the counts over the run time, which fio's rates should always
+    equal."""
     untimed: dict[str, int] = {}
     for job in status.jobs:
         for name, part in job.directions.items():
@@ -109,7 +110,7 @@ def _beyond_counts(status: FioStatus) -> Iterator[ContradictedRate]:
                 if part.issued and not part.iops:
                     untimed[name] = untimed.get(name, 0) + part.issued
                 continue
-            # fio may state whole KiB/s; before 3.0 it has no count of I/Os
+            # fio may state whole KiB/s; before 3.0 it does not state a count of I/Os
             for title, stated, count, rounding in (
                 ("IOPS", part.iops, part.issued, 1),
                 ("bytes/s", part.bw_bytes, part.io_bytes, 1024),
@@ -154,10 +155,10 @@ def fio_summary(status: FioStatus, final: bool = True) -> dict[str, Any]:
     ``total_ios`` (submissions), ``runtime_ms``, ``clat_mean_ns``, ``lat_mean_ns``, ``percentiles``
     ({"p99": ns}, of ``percentiles_of``), ``lat_max_ns``; and ``completed``, the completions that
     frames count, by fio's counter ``counted_by``. A row's ``failed`` I/Os are fio's total_err,
-    ``block_size`` (bytes) is that of all its I/Os, ``depth`` the most that can be in flight,
-    ``ramp`` whether it has a ramp_time, ``begin_ms`` when it began (from an arbitrary origin, equal
-    for all rows of a group). Unknown is ``None``. A row that syncs has ``sync``: how many
-    ``completed``, and their latencies named as above. ``sums`` adds the rows of each of fio's
+    ``block_size`` (bytes) is the size of all its I/Os, ``depth`` the most I/Os that can be in
+    flight, ``ramp`` whether it has a ramp_time, ``begin_ms`` when it began (from an arbitrary
+    origin, equal for all rows of a group). Unknown is ``None``. A row that syncs has ``sync``: how
+    many ``completed``, and their latencies named as above. ``sums`` adds the rows of each of fio's
     groups; if they did not run at the same time, the rates are over the whole ``runtime_ms``, as in
     fio's own "Run status group". ``total`` adds all rows, ``all`` all directions, too; they have
     rates only if there is one group (stages of a stonewalled job follow one another, so the sum of
@@ -203,14 +204,14 @@ def whole_rate(summary: Mapping[str, Any], name: str) -> float | None:
 
 
 def split_directions(directions: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Directions without ``mixed``, unless there is nothing else: it holds the same I/Os."""
+    """The directions without ``mixed``, which has the same I/Os, unless there is nothing else."""
     split = {name: part for name, part in directions.items() if name != MIXED}
     return split or directions
 
 
 def is_final(summary: Mapping[str, Any]) -> bool:
-    """Whether the summary is of fio's final document. Those of older recordings, which don't say,
-    count as final."""
+    """Whether the summary is of fio's final document. Summaries of older recordings, which don't
+    say so, count as final."""
     return summary.get("final") is not False
 
 
@@ -290,8 +291,8 @@ def _all(jobs: Sequence[JobStatus], rows: Sequence[Mapping[str, Any]]) -> dict[s
 
 
 def is_untimed(part: Mapping[str, Any]) -> bool:
-    """Whether fio gives I/Os a run time, and so a rate, of 0: for jobs that it gave up (3.28), and
-    for reads that verify (3.33)."""
+    """Whether fio states a run time of 0, and so a rate of 0, though there are I/Os: it does for
+    jobs that it gave up (3.28), and for reads that verify (3.33)."""
     return bool(part["runtime_ms"] == 0 and not part["iops"] and part["io_bytes"])
 
 
@@ -382,7 +383,7 @@ class FramesTotal:
 
 
 EXACT, DIFFERS, UNCHECKED = "exact", "differs", "not checked"
-# fio prints IOPS with six decimals
+# largest error of a product of IOPS and time: fio prints IOPS with six decimals
 ROUNDING = 0.51
 
 
@@ -488,7 +489,7 @@ def _mean_is_consistent(part: Mapping[str, Any]) -> bool:
     return bool(abs(ios - part["total_ios"]) < ROUNDING)
 
 
-# Check each row of a run against independent figures.
+# Checks each row of a run against independent figures.
 
 
 IOPS, BANDWIDTH, DEVICE = "IOPS", "MiB/s", "device"
@@ -503,8 +504,8 @@ MAX_TIMES = 1000
 class RowChecks:
     """Collects the rows whose figures do not agree: I/Os in flight that exceed iodepth × numjobs (N
     = X·R), bytes that are not I/Os × block size, and fewer bytes on the device than fio moved,
-    though the device has all of them in other rows. Rates marked as being of other seconds count as
-    not verified, too."""
+    though the device has all of them in other rows. Rates that are marked as covering other seconds
+    count as not verified, too."""
 
     def __init__(self) -> None:
         self._times: dict[str, list[float]] = {}
@@ -521,7 +522,7 @@ class RowChecks:
         self._check_device(frame.whole)
 
     def join(self, later: RowChecks) -> None:
-        """Add the checks of the frames that follow."""
+        """Add the checks of the later frames."""
         for column, times in later._times.items():
             for t in times:
                 self._note(column, t)

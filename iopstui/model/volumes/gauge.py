@@ -25,7 +25,7 @@ NEAR_BASELINE = 0.05
 BASELINE_SECONDS = 3
 """Seconds at the baseline, with I/Os waiting, after which the credits were used up."""
 MIN_QUEUE = 1.0
-"""Mean requests in flight: with less, the rate is the job's and not a limit's."""
+"""Mean requests in flight. With less, the job sets the rate, not a limit."""
 NEAR_LIMIT = 0.05
 
 
@@ -81,8 +81,8 @@ class VolumeGauge:
             self.level, self.known, self._was_above = 0.0, True, False
 
     def used(self, disk: DiskRates) -> float | None:
-        """Credits that a second of this device takes: I/Os as the provider counts them, or bytes;
-        ``None`` if it is not counted."""
+        """Credits that a second of this device uses: I/Os as the provider counts them, or bytes;
+        ``None`` if the device's I/O is not counted."""
         total = 0.0
         size = self.promised.volume.io_size
         for ios, bytes_s in ((disk.r_s, disk.r_bytes_s), (disk.w_s, disk.w_bytes_s)):
@@ -103,7 +103,7 @@ class VolumeGauge:
             return "burst"
         if rate > BURST_FACTOR * bucket.refill and lasts is not None:
             return f"burst for {'' if self.known else '≤ '}{clock(lasts)} more"
-        # what is left at most is nothing
+        # at most nothing is left
         if self.level < bucket.refill:
             return "burst credits used up"
         back = bucket.refills_s(rate, self.level)

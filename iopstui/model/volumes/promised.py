@@ -22,12 +22,12 @@ VOLUME_IOPS, VOLUME_BW = "volume IOPS", "volume MB/s"
 INSTANCE_IOPS, INSTANCE_BW = "instance IOPS", "instance MB/s"
 COUNTED_LIMITS = {"volume_iops": VOLUME_IOPS, "volume_bytes": VOLUME_BW,
                   "instance_iops": INSTANCE_IOPS, "instance_bytes": INSTANCE_BW}  # fmt: skip
-"""The limits by the names of AWS volumes' counters for them (model/metrics/aws.py)."""
+"""Names of the limits, by the counters that AWS volumes have for them (model/metrics/aws.py)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit: ``name`` allows ``rate`` I/Os per second at the requested block size."""
+    """A named limit: ``rate`` I/Os per second at the requested block size."""
 
     name: str
     rate: float
@@ -50,7 +50,7 @@ class PromisedFigures:
     cached: bool = False
 
     def figure(self, kind: str, direction: str) -> float | None:
-        """The baseline."""
+        """The baseline figure."""
         return (self.iops if kind == IOPS else self.throughput)[direction]
 
     def burst(self, kind: str, direction: str) -> float | None:
@@ -234,8 +234,8 @@ def _check_throughput(volume: VolumeClass, size: float, requested: float, iops: 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """``size`` tokens when full; ``refill`` tokens come in each second (the baseline) and every
-    I/O (or byte) takes one; at most ``peak`` leave in a second."""
+    """A token bucket: ``size`` tokens when full; ``refill`` tokens are added in each second (the
+    baseline) and every I/O (or byte) takes one; at most ``peak`` are taken in a second."""
 
     size: float
     refill: float

@@ -16,14 +16,14 @@ from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.shares import ShareTotal
 
-# in intervals: a shorter frame can't be the busiest second, a longer one is a gap
+# as multiples of the interval: a shorter frame can't be the busiest second, a longer one is a gap
 SHORT_SHARE, LATE_FACTOR = 0.5, 1.5
 MAX_FINDINGS = 200
 
 
 class DiskTotal(Totals):
     """The totals of a disk over the whole watch; ``seconds`` were measured, ``requests_s`` is the
-    sum of the times of all its requests."""
+    total time of all its requests."""
 
     FIGURES = (DiskRates.r_s, DiskRates.w_s, DiskRates.data_s, DiskRates.r_await,
                DiskRates.w_await, DiskRates.util)  # fmt: skip
@@ -55,7 +55,7 @@ class GroupTotal:
             self.waited_s = (self.waited_s or 0.0) + waited / 100 * seconds
 
     def mean(self, seconds: float) -> DiskUse:
-        """Per second of the watch."""
+        """The means per second of the watch."""
         return self.use.times(1 / seconds) if seconds else NO_USE
 
 
@@ -115,7 +115,7 @@ class WatchTotals:
         return sorted(totals, key=lambda pair: (-pair[1].bytes_s, -pair[1].ios_s, pair[0].name))
 
     def found(self, t: float, finding: Finding) -> None:
-        """Record a finding reported at second ``t``."""
+        """Record a finding that was reported at second ``t``."""
         since_s = t if finding.since is None else finding.since
         until_s = t if finding.until is None else finding.until
         entry = self.findings.get(finding.rule)
@@ -135,7 +135,7 @@ class WatchTotals:
             entry.holds = False
 
     def trigger(self, text: str) -> None:
-        """A trigger has fired."""
+        """Record that a trigger has fired."""
         self.fired[text] = self.fired.get(text, 0) + 1
 
     def missing_s(self, name: str) -> float:

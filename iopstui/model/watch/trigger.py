@@ -39,7 +39,7 @@ class Trigger:
     seconds: float
 
     def is_exceeded(self, value: float) -> bool:
-        """Whether a value is."""
+        """Whether a value is beyond the limit."""
         match self.op:
             case ">":
                 return value > self.limit

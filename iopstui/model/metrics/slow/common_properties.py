@@ -33,15 +33,15 @@ from iopstui.model.samples import Exemplar
 
 MAX_FALSE_SHARE = 0.01
 MAX_ODDS = 1_000_000
-"""Nobody can tell smaller chances apart."""
+"""Largest odds that are shown (1 in this many): nobody can tell smaller chances apart."""
 MIN_SHARE = 0.6
-"""A property that a smaller part of the slow requests have explains too little."""
+"""A property that fewer of the slow requests have explains too little."""
 REGION_SHARES = (1.0, 0.8)
-"""Shares of the slow requests' events that a region holds."""
+"""A region is sought for each of these shares of the slow events."""
 
 PAUSE_NS = 20_000_000
 PAUSE_TIMES = 10
-"""A pause is reported if the median of its requests is at least ``PAUSE_NS`` and ``PAUSE_TIMES``
+"""A pause is reported if the median of its requests is at least ``PAUSE_NS``, and ``PAUSE_TIMES``
 the median of the random ones. On a quiet machine a late CPU delays a queue of a few requests by 1
 to 19 ms several times a second, which is not a pause of the disk."""
 
@@ -60,15 +60,15 @@ _PROPERTIES: Mapping[str, tuple[Property, Callable[[object], str]]] = {
     "flush": (lambda request: request.beside_flush or None,
               lambda _: "were in flight together with a flush"),
 }  # fmt: skip
-"""Value of each property and words for it."""
+"""For each property, the function that reads it and the one that puts its value into words."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommonProperty:
     """``slow_with`` of ``slow`` slow requests of a direction have a property, and ``sample_with``
     of ``sample`` random ones; the slow ones were ``events`` separate events. ``chance`` is the
-    probability (0 to 1) of this or more by itself, ``None`` if they are one event. ``disks`` names
-    their disks if a stack has requests on several layers."""
+    probability (0 to 1) that this many or more have it by chance, ``None`` if they are one event.
+    ``disks`` names their disks if a stack has requests on several layers."""
 
     kind: str
     words: str
@@ -102,10 +102,10 @@ def plural(kind: str) -> str:
 
 
 def common_properties(exemplars: Sequence[Exemplar]) -> list[CommonProperty]:
-    """What the slow ones among these requests have in common: directions in which most of them are
-    one event, then properties, the least likely first. A property has at most one value in a
-    direction; if several properties fit the same requests (a CPU and its queue), only the first is
-    listed."""
+    """What the slow ones among these requests have in common: first the directions in which most of
+    them are one event, then properties, the least likely by chance first. A property is reported
+    with at most one value per direction; if several properties fit the same requests (a CPU and its
+    queue), only the first is listed."""
     marked = mark_flushes(exemplars)
     directions = [compared for kind in SLOW_KINDS for compared in slow_events(kind, marked)]
     questions = [question for compared in directions for question in _questions(compared)]
@@ -156,8 +156,8 @@ def tail(least: int, matching: int, drawn: int, total: int) -> float:
 class _Question:
     """Is a property, given as a ``predicate``, more frequent among the slow requests ``compared``?
     ``matching`` are the positions of the requests that have it. ``chance`` is the probability that
-    at least as many slow events have it by itself, ``least_chance`` the smallest that these numbers
-    allow."""
+    at least as many slow events have it by chance, ``least_chance`` the smallest probability that
+    these numbers allow."""
 
     compared: SlowEvents
     name: str
@@ -250,7 +250,8 @@ def _question(
 
 
 def _regions(compared: SlowEvents, disk: str) -> Iterator[_Question]:
-    """For each share of the slow events on this disk, the shortest region that holds it."""
+    """For each of REGION_SHARES, the shortest region of the disk that has this share of the slow
+    events."""
     events = sorted(
         (request.offset, position) for position in compared.slow_events | compared.sample_events
         if (request := compared.requests[position]).disk == disk and request.offset is not None
@@ -268,9 +269,9 @@ def _region(
     slow: Sequence[int],
     count: int,
 ) -> _Question:
-    """The shortest region, counted in ``events`` (offset and position), with ``count`` of the
-    ``slow`` ones. Ordered by place, any ``length`` neighbours are equally likely to be slow, so the
-    chance is at most the sum over all such regions."""
+    """The shortest region, counted in ``events`` (offset and position), that has ``count`` of the
+    ``slow`` ones. In the order of offsets, each run of ``length`` neighbours is equally likely to
+    be slow, so the chance is at most the sum over all such runs."""
     length, first = min(
         (slow[n + count - 1] - slow[n] + 1, slow[n]) for n in range(len(slow) - count + 1)
     )
