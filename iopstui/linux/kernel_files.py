@@ -64,7 +64,7 @@ def decode(data: bytes) -> str:
 
 
 def read_text(path: File) -> str | None:
-    """The attribute without NULs and surrounding white space; None if nothing is left."""
+    """The attribute as text, without NULs and surrounding white space; None if nothing is left."""
     data = read_bytes(path)
     if data is None:
         return None

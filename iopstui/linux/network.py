@@ -220,7 +220,7 @@ MAX_CONNECTIONS = 64
 
 
 class ConnectionReader:
-    """Reads the connections repeatedly; gives up if the kernel refuses. To be used by one
+    """Reads the connections repeatedly. It gives up if the kernel refuses. To be used by one
     thread."""
 
     def __init__(

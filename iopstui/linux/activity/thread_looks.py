@@ -12,14 +12,16 @@ from iopstui.linux.process.processes import task_stat
 from iopstui.model.answer.process import place_kind, waits_off_cpus
 
 MUCH_READY, MOSTLY_ASLEEP = 50.0, 90.0
-"""Percent of the time that one thread was ready, and of the looks that found it asleep: more of
-both is contradictory. Seen in a starved guest for a shell that waited for its child."""
+"""Percent of the time that one thread was ready to run, and of the looks that found it asleep. If
+both are higher, they contradict each other: seen in a starved guest for a shell that waited for its
+child."""
 _RUNS, _BLOCKED, _SLEEPS = b"R", b"D", b"S"
 
 
 class Look(NamedTuple):
-    """A thread that was off the CPUs. ``place``: the kernel function it waited in ("": not to be
-    read at that moment). ``waits``: no kernel thread that waits for work, and not stopped."""
+    """A thread that was off the CPUs. ``place``: the kernel function it waited in ("": it could not
+    be read at that moment). ``waits`` is False for a stopped thread, and for a kernel thread that
+    waits for work."""
 
     place: str
     blocked: bool
@@ -56,8 +58,8 @@ class WaitCounts:
 
 
 class ThreadLooks:
-    """``look`` samples the thread with this directory in /proc. ``peek`` may come before it: what
-    takes longer could hold the thread up, which is then found ready."""
+    """``look`` samples the thread with this directory in /proc. ``peek`` may be called before it,
+    because other work in between could hold the thread up, which ``look`` would then find ready."""
 
     def __init__(self, place: str, kernel: bool) -> None:
         self._place = place
@@ -87,19 +89,20 @@ class ThreadLooks:
 
     @property
     def has_times(self) -> bool:
-        """Whether the kernel tells how long it ran."""
+        """Whether the kernel reports how long the thread ran."""
         return self._first is not None
 
     @property
     def never_ran(self) -> bool:
-        """A kernel that doesn't count this writes 0."""
+        """Whether the thread did not run between the first look and the last; False if the kernel
+        does not count run time (it then writes 0)."""
         if self._first is None or self._last is None or not self._first[1]:
             return False
         return self._first[1:] == self._last[1:]
 
     @property
     def span_s(self) -> float:
-        """Seconds between its first and its last time."""
+        """Seconds between the first reading of its times and the last one."""
         return self._last[0] - self._first[0] if self._first and self._last else 0.0
 
     def on_cpus(self, span_s: float) -> tuple[float, float]:
@@ -111,13 +114,15 @@ class ThreadLooks:
         return run, ready
 
     def contradicts(self, looks: int, span_s: float) -> bool:
-        """Whether it was found asleep in most of these looks, and is said to have been ready."""
+        """Whether most of these looks found the thread asleep although its times say that it was
+        ready."""
         asleep = 100 * sum(self._counts.kinds().values()) / looks
         return self.on_cpus(span_s)[1] >= MUCH_READY and asleep >= MOSTLY_ASLEEP
 
     def percents(self, looks: int, span_s: float) -> tuple[dict[str, float], float]:
-        """Percent of the time by kind of wait, and of which nothing is known. The kernel tells
-        exactly how long it was off the CPUs in ``span_s``; the looks divide this time."""
+        """Percent of the time by kind of wait, and the percentage of which nothing is known. The
+        kernel tells exactly how long it was off the CPUs in ``span_s``; the looks divide this
+        time."""
         counts = self._counts.kinds()
         found = {kind: 100 * count / looks for kind, count in counts.items()}
         rest = 0.0
@@ -136,7 +141,7 @@ def wchan(place: str) -> str:
 
 def seen_at(place: str, kernel: bool, states: dict[str, bool], where: str) -> Look | None:
     """Look at the thread with this directory in /proc once. ``states`` keeps whether threads are
-    blocked in a function. ``where`` was read first: it alone tells of one moment."""
+    blocked in a function. ``where``, the kernel function, was read before."""
     try:
         _, fields = task_stat(place)
     except OSError:

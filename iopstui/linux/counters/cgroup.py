@@ -230,7 +230,7 @@ def _groups(top: Path) -> Iterator[tuple[str, str]]:
             continue
         groups += 1
         if groups > MAX_CGROUPS:
-            continue  # its I/O then counts for the group above it
+            continue  # its I/O then counts for its parent
         waiting.append((path, place, True))
         if path != "/" and group_name(path).whole:
             continue
@@ -285,7 +285,7 @@ def _text(path: str) -> str:
 
 
 def _disk_of(name: str, roots: Roots) -> str:
-    """The disk of a partition; a disk is its own."""
+    """The disk of a partition; for a disk, the disk itself."""
     place = (roots.sys / "class/block" / name).resolve()
     return place.parent.name if (place / "partition").exists() else name
 
@@ -346,7 +346,7 @@ class CgroupPaths:
                 continue
             finally:
                 os.close(fd)
-            # it is of another hierarchy, or was removed meanwhile
+            # the handle may be of another hierarchy, or the group was removed meanwhile
             top = os.path.realpath(place)
             if path == top or path.startswith(f"{top}/"):
                 return path[len(top) :] or "/"
@@ -359,7 +359,7 @@ class CgroupPaths:
         try:
             flags = os.O_PATH | os.O_CLOEXEC
             return int(self._libc.open_by_handle_at(mount, handle, flags))
-        except AttributeError:  # a C library without it
+        except AttributeError:  # the C library lacks this function
             return -1
 
 
@@ -392,7 +392,7 @@ class CgroupLoad:
         return self._reader.why_not
 
     def rates(self) -> tuple[GroupRates, ...] | None:
-        """The busiest first; ``None`` until there are two readings."""
+        """The groups with I/O, the busiest first; ``None`` until there are two readings."""
         now = time.monotonic()
         if self.why_not or (self._at and now - self._at < self._min_interval_s):
             return self._rates

@@ -49,8 +49,8 @@ class PerCpuCount:
         return self._newest.counts(self)
 
     def increase_since(self, before: object) -> dict[int, int] | None:
-        """Growth of each count against another reading, without unchanged ones; ``None`` if that
-        has other CPUs."""
+        """Growth of each count since another reading, without counts that did not change; ``None``
+        if that reading has other CPUs."""
         if before is self:
             return {}
         if not isinstance(before, PerCpuCount):
@@ -120,7 +120,8 @@ def next_per_cpu_count(
 
 
 def _is_plain(data: bytes, count: int) -> bool:
-    """Whether the text has exactly this many numbers in the kernel's format, none too long."""
+    """Whether the text has exactly this many numbers in the kernel's format, none with too many
+    digits."""
     return (
         data[:1].isdigit()
         and data[-2:-1].isdigit()
@@ -139,7 +140,7 @@ def _has_short_numbers(data: bytes) -> bool:
 
 
 def _growth(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Growth:
-    """The growth from ``before`` to ``now``, both valid and of these CPUs; ``spans`` are where
+    """The growth from ``before`` to ``now``, both valid and with these CPUs; ``spans`` are where
     ``before`` differed last."""
     if len(now) != len(before):
         return _by_column(now, before, cpus)
@@ -207,7 +208,7 @@ def _differences(
     return moved
 
 
-# enough for the lines below the numbered ones (about 25) with 4,096 CPUs
+# bytes that contain the lines below the numbered ones (about 25) with 4,096 CPUs
 TAIL_BYTES = 2 << 20
 
 

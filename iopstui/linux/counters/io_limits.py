@@ -51,9 +51,9 @@ VERSION_1_FILES = {
 
 @dataclass(frozen=True, slots=True)
 class CgroupLimits:
-    """By a whole disk's "major:minor": the limits, sorted by kind and the tightest first; how long
-    iocost has made the group wait so far (µs); and the disks with iocost, which exempts all I/O of
-    the machine's top cgroup (``in_top``)."""
+    """Limits by a whole disk's "major:minor", sorted by kind and the tightest first; how long
+    iocost has made the group wait so far (µs); and the disks with iocost. ``in_top``: this is the
+    machine's top cgroup, whose I/O iocost exempts."""
 
     limits: Mapping[str, tuple[IoLimit, ...]] = field(default_factory=dict)
     cost_wait_us: Mapping[str, int] = field(default_factory=dict)
@@ -91,7 +91,8 @@ def parse_throttle(text: str) -> Iterator[tuple[str, int]]:
 
 
 def parse_cost_wait(text: str) -> dict[str, int]:
-    """Device -> cost.wait of io.stat in µs; it exists only with blk_cgroup.blkcg_debug_stats.
+    """The value cost.wait of io.stat in µs by device; it exists only with
+    blk_cgroup.blkcg_debug_stats.
 
     Some kernels left out the end of a line, or wrote "(unknown)" for a hidden path."""
     waits: dict[str, int] = {}
@@ -177,8 +178,8 @@ class IoLimits:
         return parse_cost_qos(read_text(f"{self._v2_groups[-1].place}/io.cost.qos") or "")
 
     def _cost_waits(self) -> Mapping[str, int]:
-        """Waits of the nearest group that I/O is accounted to, except the machine's root: iocost
-        exempts that, and counts there the waits of others."""
+        """The waits of the nearest group that I/O is accounted to. The machine's root does not
+        count: iocost exempts its I/O, and books waits of other groups there."""
         for group in self._v2_groups:
             text = read_text(f"{group.place}/io.stat")
             if text is not None:
@@ -233,12 +234,12 @@ class ReachedLimits:
         self._readings = 0
 
     def read(self, devices: Mapping[str, BlockDevice]) -> tuple[LimitUse, ...]:
-        """The limits that are nearly reached; none at the first reading."""
+        """The limits that are reached or nearly reached; none at the first reading."""
         if self._readings % LOOK_EVERY == 0:
             self._limits = tuple(self._find())
         self._readings += 1
-        # a time for each count: the first reading of a file takes long, and one time for all made
-        # a share 5 % too small
+        # note a time for each count: the first reading of a file takes long, and with one time for
+        # all counts a share was 5 % too small
         counts = {limit: (count, time.monotonic())
                   for limit in self._limits if (count := _count(limit)) is not None}  # fmt: skip
         before, self._before = self._before, counts
@@ -291,7 +292,7 @@ def _name(path: str) -> str:
 
 
 def _count(limit: _Limit) -> int | None:
-    """The counter that belongs to a limit."""
+    """The counter that a limit applies to."""
     if limit.file == "io.max":
         name = _VERSION_2_COUNTERS[limit.kind]
         for line in (read_text(f"{limit.place}/io.stat") or "").splitlines():

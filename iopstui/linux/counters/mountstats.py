@@ -42,12 +42,13 @@ class NfsCounters:
         self._mounts = mounts
         self._clients = [_connection_key(device, options) for device, options, _ in mounts]
         self._operations: list[list[bytes]] = [[] for _ in mounts]
-        # of each operation, by the mount's number
+        # counters of each operation, by the index of the mount
         self._counters: dict[bytes, dict[int, list[int]]] = {}
         self._sums: dict[bytes, list[int]] = {}
 
     def read(self, chunks: Iterable[bytes]) -> dict[str, int] | None:
-        """The counters now; ``None`` if a mount is not listed as NFS. ``chunks`` is the file."""
+        """The counters now; ``None`` if a mount is not listed as NFS. ``chunks`` are the pieces of
+        the file."""
         try:
             sections = self._sections(chunks)
             if len(sections) == len(self._mountpoints):
@@ -60,15 +61,15 @@ class NfsCounters:
         return None
 
     def _sections(self, chunks: Iterable[bytes]) -> dict[bytes, bytes]:
-        """The section of each mount point; if it has several mounts, of the last one, which hides
-        the others. A machine may have many mounts, so the file is usually read only up to the last
-        one needed."""
+        """The section of each mount point. If several mounts have the same mount point, the last
+        one hides the others, so it is used. A machine may have many mounts, so the file is usually
+        read only up to the last one needed."""
         read_all = self._hidden or self._readings % FULL_READ_EVERY == 1
         self._readings += 1
         sections: dict[bytes, bytes] = {}
         mounts = 0
         for section in _split(chunks):
-            # SERVER:/PATH mounted on PLACE with fstype TYPE, blanks escaped
+            # example: SERVER:/PATH mounted on PLACE with fstype TYPE, blanks escaped
             fields = section.split(b" ", 7)
             if len(fields) < 7 or fields[3] not in self._mountpoints or fields[6][:3] != b"nfs":
                 continue
@@ -135,7 +136,7 @@ def _parse_connections(lines: Iterable[bytes]) -> Iterator[tuple[str, int]]:
 
 
 def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The mounts in the file one by one, each without its first word."""
+    """The mounts in the file one by one, each without the first word of its section."""
     rest = b"\n"
     for chunk in chunks:
         *mounts, rest = (rest + chunk).split(b"\ndevice ")

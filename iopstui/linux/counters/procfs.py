@@ -36,8 +36,8 @@ def parse_diskstats(data: bytes, names: Collection[str] | None = None) -> dict[s
 
 
 def _lines_naming(data: bytes, names: Collection[str]) -> list[bytes]:
-    """The lines that contain one of these words, in the file's order: a machine may have hundreds
-    of disks."""
+    """The lines that contain one of these words, in the file's order. The other lines are not
+    parsed: a machine may have hundreds of disks."""
     starts = set[int]()
     for name in names:
         pattern = b" %b " % _bytes(name)
@@ -85,7 +85,7 @@ def cpu_lines(data: bytes) -> bytes:
 
 def stat_cpu_numbers(lines: bytes) -> tuple[int, ...] | None:
     """The CPUs that ``parse_stat_cpus`` finds in these ``cpu_lines``, in a fifth of its time;
-    ``None`` unless they are as today's kernels print them."""
+    ``None`` unless the lines are as today's kernels print them."""
     parts = lines.split(b"\ncpu")
     blanks = b"cpu" + b" " * STAT_COLUMNS + (b"\ncpu" + b" " * (STAT_COLUMNS - 1)) * len(parts[1:])
     if lines[:5] != b"cpu  " or lines.translate(None, DIGITS) != blanks:
@@ -110,7 +110,7 @@ def _uniform_stat(lines: bytes) -> dict[int, CpuTimes] | None:
         numbers = _cpu_numbers(b" ".join(labels))
         times = map(CpuTimes, *(map(int, column) for column in columns))
         return None if numbers is None else dict(zip(numbers, times, strict=True))
-    except ValueError:  # of more digits than Python reads
+    except ValueError:  # a number has more digits than Python reads
         return None
 
 
@@ -133,7 +133,7 @@ def _any_stat(lines: bytes) -> dict[int, CpuTimes]:
             break
         cpu, numbers = integers([label[3:]]), integers(columns)
         if cpu is not None and numbers is not None and len(numbers) >= 4:
-            # iowait ... steal came with Linux 2.6; kernels without them don't account them
+            # iowait ... steal came with Linux 2.6; older kernels do not account these times
             cpus[cpu[0]] = CpuTimes(*(numbers + [0] * 4)[:8])
     return cpus
 
@@ -180,10 +180,10 @@ def parse_interrupts(
     data: bytes, wanted_irqs: Collection[int]
 ) -> tuple[dict[int, dict[int, int]], dict[int, int] | None]:
     """Counts per online CPU from /proc/interrupts: of the wanted IRQs, and of function calls. The
-    function-call interrupts (IPIs) are the line labelled CAL (x86) or, if there is none,
-    those described so (arm, arm64, riscv: "IPI1: ... Function call interrupts"), summed.
-    ``None`` if there are none. Only wanted lines are split: the whole file is several megabytes on
-    a wide machine."""
+    function-call interrupts (IPIs) are in the line labelled CAL (x86) or, without such a line, in
+    the lines described as such (arm, arm64, riscv: "IPI1: ... Function call interrupts"), which are
+    summed. ``None`` if there are none. Only wanted lines are split: the whole file is several
+    megabytes on a wide machine."""
     cpus = _columns(data)
     numbers = {b"%d" % irq: irq for irq in wanted_irqs}
     irqs: dict[int, dict[int, int]] = {}
@@ -235,7 +235,8 @@ def _labelled_lines(data: bytes) -> Iterator[tuple[bytes, int, int]]:
 
 
 def _counts(text: bytes, cpus: Sequence[int]) -> dict[int, int] | None:
-    """``None`` unless there is a number for each CPU (a CPU may come or go while it is read)."""
+    """The counts by CPU; ``None`` unless there is a number for each CPU (a CPU may come or go while
+    the file is read)."""
     columns = text.split(None, len(cpus))[: len(cpus)]
     numbers = integers(columns)
     if not cpus or numbers is None or len(numbers) != len(cpus):

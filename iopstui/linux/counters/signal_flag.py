@@ -64,5 +64,5 @@ class SignalFlag:
         self._is_set = False
 
     def is_set(self) -> bool:
-        """Whether it is there."""
+        """Whether the flag is set."""
         return self._is_set

@@ -102,7 +102,7 @@ def parse_smb_stats(data: bytes, shares: Sequence[str]) -> dict[str, int] | None
 
 
 def why_incomplete(share: str, roots: Roots) -> str:
-    """What cannot be measured on a mounted share, in words; "": nothing."""
+    """What cannot be measured on a mounted share, in words; "" if everything can."""
     try:
         data = (roots.proc / FILE).read_bytes()
     except OSError as error:
@@ -190,7 +190,7 @@ def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
 
 
 def _count(text: bytes) -> int:
-    """A count: the kernel has 32 bits, and prints the upper half as negative numbers."""
+    """Parse a count. The kernel has 32 bits, and prints the upper half as negative numbers."""
     return int(text) % (1 << 32)
 
 

@@ -1,8 +1,8 @@
-"""Other ways to the same bytes: a loop device's file, an NVMe character device, overlayfs.
+"""Other ways to the same bytes: a loop device's backing file, an NVMe character device, overlayfs.
 
-The kernel names an NVMe character device like the namespace's block device, with the same parent in
-sysfs: a controller, or the subsystem of several (drivers/nvme/host/core.c, nvme_cdev_add;
-multipath.c)."""
+The kernel names an NVMe character device like the block device of the same namespace, and both have
+the same parent in sysfs: a controller, or a subsystem with several controllers
+(drivers/nvme/host/core.c, nvme_cdev_add; multipath.c)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def read_backing(node: str, number: tuple[int, int] | None = None) -> Backing | 
 
 
 def backing_of_file(path: str) -> Backing | None:
-    """The backing file by its name, which may be another file now."""
+    """The backing file of a loop device, found by its name; another file may have this name by
+    now."""
     try:
         info = os.stat(path)
     except (OSError, ValueError):
@@ -103,7 +104,7 @@ def generic_of(roots: Roots, name: str) -> str | None:
 
 
 def generic_number(roots: Roots, name: str) -> tuple[int, int] | None:
-    """The number of that device, even if it has no node."""
+    """The device number of the namespace's generic device, even if it has no node."""
     place = _generic_directory(roots, name)
     major, _, minor = (read_text(place / "dev") or "" if place is not None else "").partition(":")
     return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
@@ -137,7 +138,7 @@ def _parent(roots: Roots, name: str) -> str:
 
 
 _COLON = re.compile(r"(?<!\\):")
-# an overlay's layers may be in overlays; the kernel stacks at most two
+# an overlay's layers may be on overlays; the kernel stacks at most two
 _MAX_NESTED = 3
 
 
@@ -158,7 +159,7 @@ class Overlays:
     def __init__(self, entries: Iterable[MountEntry]) -> None:
         self._by_mountpoint: dict[str, list[Overlay]] = {}
         self._by_layer: dict[str, list[Overlay]] = {}
-        # where this process has something else mounted
+        # mount points of other file systems in this process's namespace
         self._other_mountpoints: set[str] = set()
         for entry in entries:
             if entry.fstype != "overlay" and not entry.elsewhere:
@@ -198,10 +199,9 @@ class Overlays:
                     yield from self.names_above(name, deep - 1)
 
     def may_hide(self, path: str, file: File) -> bool:
-        """Whether a file may lie in an overlay whose upper directory can't be found by its name:
-        the name is relative, or of another mount namespace. ``file`` is the kernel's number of the
-        file."""
-        # otherwise the path is of another namespace, and mounts above it are unknown
+        """Whether a file may be in an overlay whose upper directory can't be found by its name: the
+        name is relative, or of another mount namespace. ``file`` identifies the file."""
+        # if not, the path is of another namespace, and mounts above it are unknown
         is_visible = file in _existing([path])
         for top, _ in _ancestors(path):
             if any(not _is_visible(overlay) for overlay in self._by_mountpoint.get(top, ())):
@@ -231,18 +231,18 @@ def parse_layers(options: str) -> Iterator[str]:
 
 
 def number_of_new_files(entry: MountEntry) -> int:
-    """The device number below an overlay's upper directory, into which all its new files go; 0:
-    none, or not visible from here."""
+    """The device number of the file system with an overlay's upper directory, where all its new
+    files are made; 0 if there is none, or it is not visible from here."""
     layers = list(parse_layers(entry.super_options)) if entry.fstype == "overlay" else []
     try:
         return os.stat(layers[0]).st_dev if layers and os.path.isabs(layers[0]) else 0
-    except OSError:  # of another mount namespace
+    except OSError:  # the directory is in another mount namespace
         return 0
 
 
 def layer_numbers(entry: MountEntry) -> set[int]:
-    """The device numbers below those layers of an overlay that are visible from here; of several
-    layers in one directory, only the first is checked."""
+    """The device numbers of the file systems with an overlay's layers, as far as they are visible
+    from here. Of several layers in one directory, only the first is checked."""
     layers = parse_layers(entry.super_options) if entry.fstype == "overlay" else ()
     places = {
         os.path.dirname(layer): layer for layer in reversed([*layers]) if os.path.isabs(layer)
@@ -251,7 +251,7 @@ def layer_numbers(entry: MountEntry) -> set[int]:
     for layer in places.values():
         try:
             numbers.add(os.stat(layer).st_dev)
-        except OSError:  # of another mount namespace
+        except OSError:  # the layer is in another mount namespace
             continue
     return numbers
 
@@ -265,8 +265,8 @@ def _existing(names: Iterable[str]) -> Iterator[File]:
 
 
 def _ancestors(path: str) -> Iterator[tuple[str, str]]:
-    """(directory above without the last slash, rest of the path), from the path itself up to ""
-    (/)."""
+    """The path itself and each directory above it up to "" (/), each without the last slash and
+    with the rest of the path."""
     top = path
     while top.startswith("/"):
         yield top, path[len(top) :]

@@ -23,7 +23,7 @@ from iopstui.text import printable
 # drivers/nvme/host/sysfs.c (state).
 
 
-# its files are gone, but it existed when the devices were read
+# state of a device whose files are gone though it existed when the devices were read
 GONE = "gone"
 OFFLINE = ("offline", "transport-offline")
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,16}")
@@ -33,7 +33,7 @@ _MAX_LENGTH = 40
 
 
 def parse_hex(text: str) -> int | None:
-    """A counter of SCSI's, "0x1f"."""
+    """Parse a counter of SCSI such as "0x1f"."""
     text = text.strip()
     return int(text, 16) if _HEX.fullmatch(text) else None
 
@@ -95,7 +95,7 @@ def paths_of(device: BlockDevice) -> tuple[str, ...]:
 
 
 def read_lost_paths(device: BlockDevice, roots: Roots) -> tuple[tuple[str, str], ...]:
-    """The paths that can't be used now, each with its state ("connecting", "offline"): those whose
+    """The paths that can't be used now, each with its state ("connecting", "offline"): paths whose
     NVMe controller is not live or whose SCSI device is not running. A path with an unreadable state
     counts as working."""
     lost = []
@@ -113,7 +113,7 @@ def read_lost_paths(device: BlockDevice, roots: Roots) -> tuple[tuple[str, str],
 
 
 _SPEED = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?) GT/s(?: PCIe)?")
-# PCIE_LNK_WIDTH_UNKNOWN
+# PCIE_LNK_WIDTH_UNKNOWN in the kernel
 _NO_WIDTH = 255
 
 
@@ -179,7 +179,7 @@ def read_link(files: LinkFiles) -> Link | None:
 # all while the disk has a problem.
 
 
-# seconds between readings: on NVMe, SMART logs use a separate queue
+# seconds between readings: NVMe drives read SMART logs beside their I/O
 NVME_INTERVAL_S, OTHER_INTERVAL_S = 10.0, 60.0
 # the states of an NVMe controller and a SCSI device that accept commands
 USABLE = frozenset({"live", "running"})

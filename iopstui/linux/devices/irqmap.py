@@ -1,6 +1,6 @@
 """Which interrupts belong to a block device, and which hardware queue each one serves.
 
-The kernel states no such map. It is derived from the device's sysfs ancestors (``msi_irqs/`` or
+The kernel has no such map. It is derived from the device's sysfs ancestors (``msi_irqs/`` or
 ``irq``) and the names drivers give their interrupts (/sys/kernel/irq/N/actions, else
 /proc/interrupts)."""
 
@@ -137,7 +137,7 @@ def _device_irqs(
         if vectors:
             return vectors
         if (ancestor / "irq").exists():
-            # further up are bridges, whose interrupts belong to others
+            # ancestors further up are bridges, whose interrupts belong to other devices
             irq = read_int(ancestor / "irq")
             return [irq] if irq else []
     for ancestor in directory.parents:
@@ -175,7 +175,7 @@ def _queue_by_name(vector: _Vector, queues: int, vectors: int) -> tuple[int | No
         valid = sorted(h for h in hctxs if 0 <= h < queues)
         return (valid[0], False) if len(valid) == 1 else (None, len(valid) > 1)
     if hctxs or any(_OTHER_VIRTIO.fullmatch(name) for name in vector.names):
-        return None, False  # admin, configuration, control, event
+        return None, False  # an interrupt for admin, configuration, control or events
     if vectors == 1:
         return only, queues > 1
     return None, False

@@ -17,7 +17,7 @@ from iopstui.model.block.device import BlockDevice
 
 MAX_FILES = 2000
 MAX_MAPS_BYTES = 64 << 10
-"""Limit of the mappings read: the kernel lists the newest before the libraries."""
+"""How much of the mappings is read: the kernel lists the newest ones before the libraries."""
 _MAPPING = re.compile(
     rb"^[0-9a-f]+-[0-9a-f]+ [r-]([w-])([x-])([ps]) [0-9a-f]+ ([0-9a-f]+):([0-9a-f]+) (\d+) +(/.*)$",
     re.M,
@@ -84,7 +84,8 @@ class OpenDevices:
         return reads, writes
 
     def _files(self, place: str, mapped: bool) -> Iterator[tuple[frozenset[str], int]]:
-        """Each file's devices with all below them, and its access mode (open(2))."""
+        """The devices of each open file (with all devices below them) and its access mode
+        (open(2))."""
         mounts: dict[str, tuple[str, ...]] | None = None
         for name, mount, access in (*self._open(place), *(self._mapped(place) if mapped else ())):
             if name is not None:
@@ -100,7 +101,8 @@ class OpenDevices:
                 yield self._below[names], access
 
     def _open(self, place: str) -> Iterator[tuple[str | None, str, int]]:
-        """(block device if the file is one, number of its mount, access mode) of each open file."""
+        """For each open file (block device if the file is one, number of its mount, access
+        mode)."""
         for number in list_names(f"{place}/fd")[:MAX_FILES]:
             file = f"{place}/fd/{number}"
             try:
@@ -109,7 +111,7 @@ class OpenDevices:
                 continue
             is_device = path.startswith("/dev/")
             name = self._finder.by_path(path) if is_device else None
-            # terminals and /dev/null; deeper ones may be files on a disk mounted below /dev
+            # skip terminals and /dev/null; deeper paths may be files on a disk mounted below /dev
             is_none = is_device and (path.count("/") == 2 or path.startswith("/dev/pts/"))
             if path[:1] != "/" or (name is None and is_none):
                 continue
@@ -118,8 +120,8 @@ class OpenDevices:
             yield name, *info
 
     def _mapped(self, place: str) -> Iterator[tuple[str | None, str, int]]:
-        """(block device if the file is one, number of the file system's device, access mode) of
-        mapped files, except those with code."""
+        """For each mapped file, except those with code (block device if the file is one, number of
+        the file system's device, access mode)."""
         try:
             with open(f"{place}/maps", "rb") as file:
                 rows = _MAPPING.findall(file.read(MAX_MAPS_BYTES))

@@ -117,7 +117,7 @@ def _read_ends(path: str) -> tuple[bytes, bytes, int]:
 
 
 def _blkid(path: str) -> Signatures | None:
-    """libblkid's answer; None if blkid is missing or could not answer."""
+    """The answer of blkid; None if blkid is missing or could not answer."""
     program = which("blkid", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if program is None:
         return None

@@ -77,7 +77,7 @@ _DM_LAYERS = (
     ("stratis-", "Stratis"),
     ("part", "partition"),
 )
-# by the names of a device's ancestors in sysfs, without numbers; the first match counts
+# by the name of an ancestor in sysfs, without its number; the first match counts
 _TRANSPORTS = {
     "usb": "usb",
     "ata": "sata",
@@ -92,7 +92,7 @@ _WITHOUT_REQUESTS = frozenset({"dm", "md", "zram", "ram", "nvme"})
 
 @dataclass(frozen=True)
 class _Machine:
-    """Facts that are read once for all devices."""
+    """Facts about the machine that are read once for all devices."""
 
     roots: Roots
     drivers: Mapping[int, str]
@@ -129,7 +129,7 @@ def read_devices(roots: Roots) -> dict[str, BlockDevice]:
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sorts sda2 before sda10."""
+    """Sort key that puts sda2 before sda10."""
     parts = re.split(r"([0-9]+)", name)
     return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts if part)
 
@@ -224,7 +224,7 @@ def _related_names(directory: str) -> tuple[str, ...]:
 
 
 def _partitions(directory: Path) -> tuple[str, ...]:
-    # a partition's name begins with its disk's: others need not be examined
+    # a partition's name begins with its disk's name, so directories with other names are skipped
     candidates = (n for n in list_names(directory) if n.startswith(directory.name))
     names = (n for n in candidates if os.path.exists(f"{directory}/{n}/partition"))
     return tuple(sorted((n.replace("!", "/") for n in names), key=natural_key))
@@ -262,7 +262,7 @@ def _serial(directory: Path, roots: Roots) -> str | None:
 
 
 def _serials(directory: Path, roots: Roots) -> Iterator[str | None]:
-    """Files that may have the serial number; most devices have it in the first."""
+    """Files that may have the serial number; for most devices it is in the first one."""
     yield read_text(f"{directory}/serial")
     yield read_text(f"{directory}/device/serial")
     page = read_bytes(f"{directory}/device/vpd_pg80")
@@ -286,7 +286,7 @@ def _transport(kind: str, directory: Path) -> str | None:
 
 
 def _parent_devices(directory: Path, roots: Roots) -> Iterator[Path]:
-    """The devices that this one is on, the nearest first."""
+    """The device's ancestors in sysfs, the nearest first."""
     top = os.path.join(os.path.realpath(roots.sys), "devices", "")
     return takewhile(lambda ancestor: str(ancestor).startswith(top), directory.parents)
 
@@ -315,7 +315,7 @@ def _layer(directory: Path, device: BlockDevice, machine: _Machine) -> str | Non
     kind = device.kind
     if kind == "dm":
         uuid = read_text(f"{directory}/dm/uuid") or ""
-        # dmsetup sets none by itself
+        # a device made with dmsetup alone has no uuid
         if not uuid and f"{device.major}:{device.minor}" in machine.encrypted:
             return "dm-crypt"
         matching = (layer for prefix, layer in _DM_LAYERS if uuid.startswith(prefix))
@@ -328,7 +328,7 @@ def _layer(directory: Path, device: BlockDevice, machine: _Machine) -> str | Non
 
 def _backing_file(directory: Path) -> str | None:
     data = read_bytes(f"{directory}/loop/backing_file")
-    # a file's name may end in spaces: only the kernel's own newline goes
+    # a file's name may end in spaces, so remove only the kernel's own newline
     return (decode(data).removesuffix("\n") or None) if data else None
 
 
@@ -352,7 +352,7 @@ def _join_multipath(devices: dict[str, BlockDevice]) -> dict[str, BlockDevice]:
 
 
 def _inherit(devices: dict[str, BlockDevice]) -> dict[str, BlockDevice]:
-    """Partitions use the queue and the interrupts of their disk."""
+    """Give partitions the queue and the interrupts of their disk."""
     result = {}
     for name, device in devices.items():
         disk = devices.get(device.disk) if device.disk else None
@@ -486,6 +486,6 @@ def read_kernel(roots: Roots) -> Kernel:
 def parse_threaded(cmdline: str, version: str) -> bool:
     """Whether /proc/cmdline requests threads, or the kernel is built for real time and has only
     threads ("#1 SMP PREEMPT_RT Debian ..." in /proc/version)."""
-    # what follows "--" is for init
+    # arguments after "--" are for init
     kernel_options, _, _ = f" {cmdline} ".partition(" -- ")
     return "threadirqs" in kernel_options.split() or "PREEMPT_RT" in version.split()

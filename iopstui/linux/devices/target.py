@@ -184,10 +184,10 @@ def _identity(path: str) -> object:
 
 
 def device_tree(name: str, devices: Devices, roots: Roots) -> tuple[str, ...]:
-    """``name`` and everything below it, nearest first, without repeats.
+    """``name`` and all devices below it, nearest first, without repeats.
 
-    A partition's disk, the slaves of dm, md and multipath, and the device that holds a loop
-    device's backing file."""
+    Below a device are a partition's disk, the slaves of dm, md and multipath, and the device that
+    holds a loop device's backing file."""
     tree: list[str] = []
     waiting = [name]
     while waiting:
@@ -211,7 +211,7 @@ def device_links(tree: Sequence[str], devices: Devices, roots: Roots) -> tuple[D
 
 
 def device_of_path(path: str, roots: Roots, devices: Devices) -> str | None:
-    """The block device a file or node is on (or is); None if unknown."""
+    """The block device that a file is on, or that a node stands for; None if unknown."""
     try:
         info = os.stat(path)
     except (OSError, ValueError):
@@ -226,10 +226,10 @@ def device_of_path(path: str, roots: Roots, devices: Devices) -> str | None:
 def mount_of(
     path: str, st_dev: int, mounts: tuple[MountEntry, ...] | list[MountEntry]
 ) -> MountEntry | None:
-    """The mount ``path`` (absolute, real) is in.
+    """The mount that contains ``path`` (absolute, without symbolic links).
 
-    The longest mount point above it, the latest if equal; one with the number ``st_dev`` is
-    preferred, because a mount can be hidden under a later one."""
+    This is the longest mount point above it; of several equal ones the latest. A mount of the
+    device ``st_dev`` is preferred, because a mount can be hidden under a later one."""
     above = [entry for entry in mounts if _is_under(path, entry.mountpoint)]
     same_device = [e for e in above if (e.major, e.minor) == (os.major(st_dev), os.minor(st_dev))]
     best: MountEntry | None = None
@@ -446,7 +446,7 @@ def _file_tree(name: str | None, devices: Devices, roots: Roots) -> tuple[str, .
 
 
 def _with_btrfs_members(name: str, roots: Roots) -> list[str]:
-    """The device, then the others of the mounted btrfs it belongs to."""
+    """The device, then the other devices of its mounted btrfs."""
     groups = (names for names in read_btrfs(roots).values() if name in names)
     return [name, *(other for names in groups for other in sorted(names) if other != name)]
 

@@ -101,7 +101,7 @@ def _with_problem(zones: Zones, device: BlockDevice, error: OSError) -> Zones:
 
 
 def _report(fd: int, count: int) -> Iterator[Zone]:
-    """At most ``count`` zones, the number that the kernel reports."""
+    """All zones of the device; ``count`` is their number, as the kernel states it."""
     sector = 0
     while count > 0:
         buffer = bytearray(_HEAD.size + _ZONE.size * min(_ZONES_PER_CALL, count))
@@ -109,7 +109,7 @@ def _report(fd: int, count: int) -> Iterator[Zone]:
         fcntl.ioctl(fd, REPORT_ZONES, buffer)
         zones = parse_zones(bytes(buffer))
         yield from zones
-        # without progress the same zones would be requested for ever
+        # stop without progress, or the same zones would be requested for ever
         following = zones[-1].start + zones[-1].length if zones else 0
         if following <= sector:
             return

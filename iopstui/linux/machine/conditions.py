@@ -59,8 +59,8 @@ _STATE = re.compile(r"state[0-9]{1,3}")
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """Files of one CPU. ``sleeps`` are its C-states: the time to leave each, and the file that says
-    whether it is disabled."""
+    """Files of one CPU. ``sleeps`` are its C-states: for each, the time to leave it, and the file
+    that says whether it is disabled."""
 
     governor: str
     khz: str
@@ -85,7 +85,7 @@ class CpuStates:
         self._group = 0
 
     def forget(self) -> None:
-        """Find the files again, because other CPUs are online now."""
+        """Look up the files again, because other CPUs are online now."""
         self._files, self._settings = {}, {}
 
     def read(self, cpus: Sequence[int]) -> Mapping[int, CpuState]:
@@ -121,7 +121,8 @@ class CpuStates:
 
 
 def _wake(files: _Files) -> int | None:
-    """The wake-up time of the deepest C-state that is not disabled; shallower ones are not read."""
+    """The wake-up time (µs) of the deepest C-state that is not disabled; shallower ones are not
+    read."""
     return next((latency for latency, off in files.sleeps if not read_count(off)), None)
 
 
@@ -172,7 +173,7 @@ class ConditionsFiles:
         return most if grown.get(most) else ""
 
     def close(self) -> None:
-        """Nothing is read again."""
+        """Close the kernel's log. Nothing can be read afterwards."""
         self._log.close()
 
     def _cpus(self, cpus: Sequence[int]) -> tuple[Mapping[int, CpuState], Mapping[int, int]]:
@@ -282,10 +283,11 @@ MAX_RECORDS = 1000
 """Limit of records per reading; the kernel itself limits the rate of its messages."""
 _RECORD_BYTES = 8192
 _KERNEL_BELOW = 8
-"""Facility 0 (the kernel), any level: programs may write to the log, too."""
+"""Messages below this priority have facility 0 (the kernel), at any level: programs may write to
+the log, too."""
 _NAME = r"([\w!./-]{1,32})"
 _PATTERNS = (
-    # block/blk-core.c; an unsupported command is tried once and is no error
+    # texts from block/blk-core.c; an unsupported command is tried once and is no error
     rf"(?<!operation not supported) error, dev {_NAME}, sector \d+"
     r"(?!.*:\((?:DISCARD|SECURE_ERASE|WRITE_ZEROES)\))",
     rf"Buffer I/O error on dev(?:ice)? {_NAME}, logical block",
@@ -321,7 +323,7 @@ class KernelLog:
         for _ in range(MAX_RECORDS):
             try:
                 record = self._file.read(_RECORD_BYTES)
-            except BrokenPipeError:  # older ones were overwritten
+            except BrokenPipeError:  # records were overwritten before they were read
                 continue
             except OSError:
                 break
@@ -341,7 +343,7 @@ class KernelLog:
                 self._errors[name] = LoggedErrors((before.count if before else 0) + 1, t, message)
 
     def close(self) -> None:
-        """It is not read again."""
+        """Close the log. It can't be read afterwards."""
         if self._file is not None:
             self._file.close()
             self._file = None

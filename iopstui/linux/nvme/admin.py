@@ -33,7 +33,7 @@ GET_LOG_PAGE, IDENTIFY, GET_FEATURES = 0x02, 0x06, 0x0A
 # log pages
 SUPPORTED_PAGES, ERRORS, SMART, FIRMWARE, SELF_TEST, ENDURANCE = 0x00, 0x01, 0x02, 0x03, 0x06, 0x09
 PLACEMENT_STATISTICS, OCP_SMART, AMAZON_STATISTICS = 0x22, 0xC0, 0xD0
-# what Identify describes
+# structures that Identify returns
 NAMESPACE, CONTROLLER = 0x00, 0x01
 # features
 POWER_STATE, AUTONOMOUS_POWER, HOST_MEMORY, PLACEMENT = 0x02, 0x0C, 0x0D, 0x1D
@@ -171,7 +171,7 @@ class MalformedPage(DriveUnreadable):
 @dataclass(frozen=True, slots=True)
 class ErrorEntry:
     """One entry of the error log: ``count`` numbers errors since the drive was made, ``status`` is
-    the NVMe status field without its phase bit, ``lba`` the first block concerned."""
+    the NVMe status field without its phase bit, ``lba`` the first block that is affected."""
 
     count: int
     queue: int
@@ -310,7 +310,7 @@ def parse_self_test(page: bytes) -> SelfTest:
     running = _TESTS.get(page[0] & 0xF, "")
     result, kind = page[4] & 0xF, _TESTS.get(page[4] >> 4, "")
     last = f"{kind} test {_RESULTS.get(result, 'ended')}".strip() if result != 0xF else ""
-    # a drive that never ran one may leave its entries empty
+    # a drive that never ran a self-test may leave its entries empty
     return SelfTest(running, min(page[1] & 0x7F, 100), last if kind else "")
 
 

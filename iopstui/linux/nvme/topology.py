@@ -29,8 +29,8 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class ControllerLink:
-    """A controller as the kernel sees it. ``queues`` are those for I/O, ``depth`` is the length of
-    each, ``address`` a PCI address or a remote one. The times of a fabric are in seconds
+    """A controller as the kernel sees it. ``queues`` is the number of I/O queues, ``depth`` the
+    length of each, ``address`` a PCI address or a remote one. The times of a fabric are in seconds
     (``None``: not a fabric, or off)."""
 
     name: str

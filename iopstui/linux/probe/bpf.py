@@ -17,9 +17,9 @@ _LOADS = {4: 0x61, 8: 0x79}
 _STORES = {8: 0x7B}
 _WITH_NUMBER = {"=": 0xB7, "+": 0x07, "-": 0x17, "*": 0x27, "|": 0x47, "&": 0x57, "<<": 0x67,
                 ">>": 0x77, "^": 0xA7}  # fmt: skip
-# added to a code of these
+# added to one of these codes: the operand is a register
 _FROM_REGISTER = 0x08
-# of the lower 32 bits, without sign
+# jumps that compare the lower 32 bits, unsigned
 _JUMPS = {"==": 0x16, ">": 0x26, ">=": 0x36, "!=": 0x56, "<": 0xA6}
 _WIDE = {"==": 0x15, ">": 0x25, ">=": 0x35, "!=": 0x55, "<": 0xA5}
 _GOTO, _CALL, _EXIT, _LOAD_WIDE = 0x05, 0x85, 0x95, 0x18
@@ -61,11 +61,11 @@ class Program:
         self._add(_WITH_NUMBER[operation] | _FROM_REGISTER, to, register)
 
     def jump(self, register: int, test: str, n: int, to: str) -> None:
-        """Jump if the lower half of ``register``, unsigned, passes the test."""
+        """Jump if the lower 32 bits of ``register``, unsigned, pass the test."""
         self._jump(to, _JUMPS[test], register, 0, n if n < 1 << 31 else n - (1 << 32))
 
     def jump_wide(self, register: int, test: str, n: int, to: str) -> None:
-        """Jump if all of ``register``, unsigned, passes the test; ``n`` below 2^31."""
+        """Jump if all 64 bits of ``register``, unsigned, pass the test; ``n`` is below 2^31."""
         self._jump(to, _WIDE[test], register, 0, n)
 
     def jump_with(self, register: int, test: str, source: int, to: str) -> None:
@@ -73,7 +73,7 @@ class Program:
         self._jump(to, _WIDE[test] | _FROM_REGISTER, register, source, 0)
 
     def goto(self, to: str) -> None:
-        """Always."""
+        """Jump always."""
         self._jump(to, _GOTO, 0, 0, 0)
 
     def label(self, name: str) -> None:
@@ -91,7 +91,7 @@ class Program:
         self._add(0, 0, 0, 0, offset)
 
     def map(self, to: int, fd: int) -> None:
-        """``to`` = the map ``fd``, for a helper."""
+        """``to`` = the map ``fd``, as an argument of a helper."""
         self._add(_LOAD_WIDE, to, _MAP, 0, fd)
         self._add(0, 0)
 
@@ -104,11 +104,11 @@ class Program:
         self._add(_ADD_ATOMIC[size], address, register)
 
     def fetch_add(self, address: int, register: int) -> None:
-        """As ``add_atomic``; ``register`` = the previous value (Linux 5.12)."""
+        """As ``add_atomic``; then ``register`` = the previous value (Linux 5.12)."""
         self._add(_ADD_ATOMIC[8], address, register, 0, _FETCH)
 
     def end(self) -> None:
-        """Return 0."""
+        """End the program with the result 0."""
         self.do("=", 0, 0)
         self._add(_EXIT)
 
@@ -193,7 +193,8 @@ def attach_program(fd: int) -> int:
 
 
 def close_all(fds: list[int]) -> None:
-    """Close these, the newest first (programs before the maps they use), and empty the list."""
+    """Close these descriptors, the newest first (programs before the maps they use), and empty the
+    list."""
     while fds:
         with contextlib.suppress(OSError):
             os.close(fds.pop())
@@ -217,7 +218,7 @@ MAGIC = 0xEB9F
 _HEADER = struct.Struct("<HBBIIIII")
 _TYPE = struct.Struct("<III")
 PTR, STRUCT, UNION, TYPEDEF, CONST, PROTO = 2, 4, 5, 8, 10, 13
-# bytes after a type of each kind: fixed, and for each of its entries
+# bytes that follow a type of each kind: a fixed number, and a number for each of its entries
 _FIXED_BYTES = (0, 4, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 4, 0, 0)
 _ENTRY_BYTES = (0, 0, 0, 0, 12, 12, 8, 0, 0, 0, 0, 0, 0, 8, 0, 12, 0, 0, 0, 12)
 _MAX_DEPTH = 8
@@ -261,7 +262,7 @@ class Types:
         raise KeyError(name)
 
     def _walk(self, names: Collection[str]) -> list[int]:
-        # one after another, as type_id 1, 2, 3 ...
+        # types follow one another, with the ids 1, 2, 3 ...
         name_by_offset = {
             self._strings.find(b"\0" + name.encode() + b"\0") + 1: name for name in names
         }

@@ -29,9 +29,9 @@ _CHILDREN = (8, 10, 13, 14)
 @dataclass(frozen=True, slots=True)
 class ProcessRates:
     """Bytes per second that the block layer read and wrote for a process, on any disk; ``write_s``
-    includes what it dirtied in the page cache. ``children``: includes I/O of children that ended in
-    this interval. ``kernel``: a kernel thread. ``faults``: it waited for pages of files that it
-    maps, or of its program."""
+    includes pages that it dirtied in the page cache. ``children``: includes I/O of children that
+    ended in this interval. ``kernel``: a kernel thread. ``faults``: it waited for pages of files
+    that it maps, or of its program."""
 
     pid: int
     comm: str
@@ -60,8 +60,8 @@ class _Process:
 
 class ProcessIo:
     """Counters of all processes that may be read; ``rates`` returns their I/O since the last
-    reading. To be used by one thread. It costs some 10 µs per process, so call it only while it is
-    shown."""
+    reading. To be used by one thread. It costs some 10 µs per process, so it is called only while
+    the rates are shown."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ProcessIo:
         """How many processes could not be read."""
 
     def rates(self) -> list[ProcessRates] | None:
-        """The busiest first; ``None`` until there are two readings."""
+        """The processes with I/O, the busiest first; ``None`` until there are two readings."""
         now = self._clock()
         if self._at and now - self._at < self._min_interval_s:
             return self._rates
@@ -122,7 +122,7 @@ class ProcessIo:
             text: bytes | None
             try:
                 text = read(pid)
-                # most have done nothing at all
+                # most processes have done nothing at all since
                 if last is not None and last.text == text:
                     found[pid] = last
                     continue
@@ -130,7 +130,7 @@ class ProcessIo:
             except PermissionError:
                 text = io = None
             except (OSError, ValueError):
-                continue  # it has just ended
+                continue  # the process has just ended
             if last is not None and last.io == io:
                 last.text = text
                 found[pid] = last
@@ -162,14 +162,14 @@ class ProcessIo:
             if before is process or process.io is None:
                 continue
             if before is None or before.start != process.start:
-                # it began since the last reading, so everything is new
+                # the process began since the last reading, so all its I/O is new
                 increases = process.io
             elif before.io is None:
                 continue
             else:
                 lost = ended.get(pid, (0, 0))
                 if lost is None:
-                    continue  # of a child that we may not read: the amount is unknown
+                    continue  # a child that may not be read has ended: its I/O is unknown
                 increases = (process.io[0] - before.io[0] - lost[0],
                              process.io[1] - before.io[1] - lost[1])  # fmt: skip
             read_s, write_s = (max(0, increase) / seconds for increase in increases)
@@ -188,8 +188,9 @@ class ProcessIo:
         return sorted(rates, key=lambda process: (-process.read_s - process.write_s, process.pid))
 
     def _ended_children(self, now: dict[int, _Process]) -> dict[int, tuple[int, int] | None]:
-        """The last counters of children that have ended since, by the process that has waited for
-        them and now includes them. ``None`` if not all of them could be read."""
+        """The last counters of children that have ended since the last reading, by the process that
+        has waited for them: its counters now include theirs. ``None`` if not all of them could be
+        read."""
         ended: dict[int, tuple[int, int] | None] = {}
         for pid, gone in self._before.items():
             current = now.get(pid)
@@ -253,7 +254,7 @@ class KeptFiles:
                     return data
             except OSError:
                 pass
-            self._close(pid)  # it has ended, and another process may have its number
+            self._close(pid)  # the process has ended, and another process may have its number
         file = KernelFile(f"{self._proc}/{pid}/{self._name}")
         try:
             data = file.read_attribute()

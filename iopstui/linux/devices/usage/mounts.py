@@ -68,7 +68,7 @@ _OCTAL = re.compile(r"\\([0-3][0-7]{2})")
 
 @dataclass(frozen=True, slots=True)
 class MountEntry:
-    """A line of mountinfo. ``elsewhere``: it is only in another mount namespace."""
+    """A line of mountinfo. ``elsewhere``: the mount is only in another mount namespace."""
 
     major: int
     minor: int
@@ -91,7 +91,7 @@ class MountTable:
 
 
 def unescape(text: str) -> str:
-    r"""The kernel's ``\040`` style escapes (space, tab, newline, backslash, #) undone."""
+    r"""Undo the kernel's escapes such as ``\040`` (space, tab, newline, backslash, #)."""
 
     def one(match: re.Match[str]) -> str:
         return chr(int(match[1], 8))
@@ -149,7 +149,8 @@ def distinct_file_systems(mountpoints: Sequence[str], roots: Roots) -> tuple[str
 
 
 def read_mounts(roots: Roots) -> MountTable:
-    """Own mounts first, then those that only other visible mount namespaces have."""
+    """All mounts: this process's own first, then those that only other visible mount namespaces
+    have."""
     own_mounts = read_own_mounts(roots)
     keys = {(e.major, e.minor, e.source, e.mountpoint) for e in own_mounts}
     foreign_mounts: list[MountEntry] = []
@@ -219,7 +220,7 @@ def _namespace(process: str) -> str | None:
 def apply_mounts(
     devices: Mapping[str, BlockDevice], table: MountTable, roots: Roots
 ) -> tuple[dict[str, tuple[Mount, ...]], frozenset[str]]:
-    """(mounts by device name, names of devices that are swap)."""
+    """Mounts by the name of their device, and the names of devices that are swap."""
     finder = DeviceFinder(devices, roots)
     mounts: dict[str, dict[tuple[str, bool], Mount]] = {}
     for entry in table.entries:
@@ -241,7 +242,7 @@ def apply_mounts(
 
 
 def _device_of_file(path: str, table: MountTable, finder: DeviceFinder) -> str | None:
-    """The device of the file system that a swap file is in."""
+    """The device of the file system that contains a swap file."""
     on = [
         entry
         for entry in table.entries
@@ -252,7 +253,7 @@ def _device_of_file(path: str, table: MountTable, finder: DeviceFinder) -> str |
 
 
 def _members(name: str, table: MountTable) -> Iterable[str]:
-    """The device, and the other devices of the btrfs it belongs to."""
+    """The device and the other devices of its btrfs."""
     for names in table.btrfs.values():
         if name in names:
             return sorted(names)
@@ -288,5 +289,6 @@ class DeviceFinder:
         return self._paths.get(path)
 
     def of_mount(self, entry: MountEntry) -> str | None:
-        """The device a mount is on: by its number, else by its source if that is a device."""
+        """The device that a mount is on, found by its number, else by its source if that is a
+        device."""
         return self.by_number(entry.major, entry.minor) or self.by_path(entry.source)
