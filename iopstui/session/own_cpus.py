@@ -1,7 +1,7 @@
-"""Keep iopstui off the measured CPUs where other CPUs are available.
+"""Keep iopstui off the measured CPUs if other CPUs are available.
 
-fio must not inherit any of it: it is started inside ``unpinned``, by the one thread that keeps
-its priority."""
+fio must not inherit CPUs or priority: it is started inside ``unpinned``, by the only thread that
+keeps its priority."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def job_cpus(text: str) -> frozenset[int] | None:
 
 
 def measured_cpus(jobs: Iterable[int], disks: Sequence[BlockDevice]) -> frozenset[int]:
-    """The jobs' CPUs, and those that serve the interrupts of their queues."""
+    """The CPUs of the jobs, and the CPUs that serve the interrupts of their queues."""
     cpus = set(jobs)
     for disk in disks:
         used_queues = {hctx.index for hctx in disk.hctxs if cpus & set(hctx.cpus)}

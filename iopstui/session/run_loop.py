@@ -76,8 +76,9 @@ class RunLoop:
                     shared.close()
 
     def end_job(self) -> None:
-        """Stop the job of a borrowed session, and wait for its end. A stop that arrives earlier
-        would cancel the first run's request, and its end would never be reported."""
+        """Stop the job of a borrowed session, and wait for its end. Otherwise a stop that is still
+        under way would cancel the first run's request, and the end of that run would never be
+        reported."""
         if not self.borrowed:
             return
         self.session.stop_job()
@@ -90,7 +91,7 @@ class RunLoop:
         Returns its end; ``None``: the session ended before it."""
         before = self.session.runs
         begin()
-        if self.interrupted:  # perhaps before there was anything to stop
+        if self.interrupted:  # the interrupt may have come before there was a job to stop
             self.session.stop_job()
         while True:
             event = self._events.get()
@@ -126,6 +127,6 @@ class RunLoop:
                 self._sink(event)
 
     def rest(self) -> Iterator[Event]:
-        """The events that nobody has taken yet."""
+        """The events that have not been taken yet."""
         while not self._events.empty():
             yield self._events.get()

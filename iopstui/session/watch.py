@@ -55,7 +55,7 @@ class Watch:
         session.start(self.handle)
 
     def begin_again(self) -> None:
-        """End, and have another watch follow."""
+        """End this watch, and have another one follow."""
         self.is_to_begin_again = True
         self.events.put(None)
 
@@ -143,19 +143,19 @@ class TriggeredRecordings:
         self._thread.start()
 
     def fired(self, t: float) -> None:
-        """Something fired at second ``t``: record that part of the session."""
+        """Record the part of the session around second ``t``, at which something fired."""
         if self._ends_at is None:
             self._jobs.put(self._open)
         self._ends_at = t + self._after_s
 
     def frame(self, t: float) -> None:
-        """The session has come to second ``t``."""
+        """Note that the session has reached second ``t``."""
         if self._ends_at is not None and t >= self._ends_at:
             self._ends_at = None
             self._jobs.put(lambda session: session.end_recording())
 
     def close(self) -> None:
-        """The session ends, which closes the last part. Does not wait for a hung disk."""
+        """Note the session's end, which closes the last part. Does not wait for a hung disk."""
         self._jobs.put(None)
         if self._thread is not None:
             self._thread.join(CLOSE_TIMEOUT_S)

@@ -49,11 +49,12 @@ if TYPE_CHECKING:
 
 MAX_FRAMES = 30
 REPEAT_S = 30.0
-# the I/O after a run (its write-back, the removal of its files) is not background I/O
+# frames after a run that don't show background I/O: the kernel still writes back, and files are
+# removed
 SETTLE_FRAMES = 5
-# without a job, this many seconds are judged
+# without a job, this many of the last seconds are judged
 IDLE_FRAMES = 5
-# seconds that a run has to decide a question
+# seconds that a run needs to decide a question
 ANSWER_AFTER_SECONDS = 5
 
 
@@ -62,8 +63,8 @@ class FindingTracker:
     ``REPEAT_S`` seconds while it goes on (``ended_findings`` has those that ended); and the effect
     of a changed tunable some seconds later. Between runs only the kernel's side is judged.
     ``uncounted_targets`` are the jobs' targets that are no devices, ``links`` says what lies below
-    each device, ``volume`` is the bought one. ``asks_for_processes``: the processes that do I/O are
-    worth reading (Conditions.processes), ``asks_for_groups``: the cgroups."""
+    each device, ``volume`` is the bought one. ``asks_for_processes``: it is worth reading which
+    processes do I/O (Conditions.processes); ``asks_for_groups``: the same for cgroups."""
 
     def __init__(
         self,
@@ -104,13 +105,14 @@ class FindingTracker:
         """As in Evidence."""
 
     def note_layout(self) -> None:
-        """Files are being laid out: writes of the run itself are not background I/O."""
+        """Note that files are being laid out: these writes are the run's own, not background
+        I/O."""
         self._frames_before_run = tuple(self._frames_between_runs)
         self._frames_between_runs.clear()
         self._frames_to_skip = 1 << 30
 
     def begin_run(self, text: str, bound: bool = False) -> None:
-        """A run of this job file begins, perhaps ``bound`` to the CPUs of queues. Earlier runs are
+        """Begin a run of this job file, perhaps ``bound`` to the CPUs of queues. Earlier runs are
         comparable only if nothing but the depth differs."""
         from iopstui.fio.job_shape import shape_of, text_without_depth
 
@@ -136,28 +138,29 @@ class FindingTracker:
         self._change, self._changed_at = None, -inf
 
     def ask(self, finding: Finding) -> None:
-        """The next run has this finding's ``options``: report what it shows."""
+        """Let the next run, which has this finding's ``options``, decide whether the finding is
+        true."""
         self._next_question = finding
 
     def note_conditions(self, now: Conditions) -> None:
-        """Last readings of the devices and CPUs."""
+        """Note the last readings of the devices and CPUs."""
         if self._start_conditions is NO_CONDITIONS:
             self._start_conditions = now
         if now.processes is None and self.conditions.processes is not None:
-            # they are read only now and then
+            # processes are read only now and then
             now = replace(now, processes=self.conditions.processes)
         self.conditions = now
 
     def note_tunable_change(self, t: float, device: str, name: str, before: str, now: str) -> None:
-        """A tunable was changed at ``t``: its effect is reported after enough seconds, and runs
-        before and after it are not compared."""
+        """Note that a tunable was changed at ``t``: its effect is reported after enough seconds,
+        and runs before and after it are not compared."""
         self._earlier = []
         if self._change is not None:
             self._changed_at = self._change.t
         self._change = TunableChange(t, device, name, before, now)
 
     def forget_tunable_change(self) -> None:
-        """The effect of the last change of a tunable is already reported."""
+        """Don't report the effect of the last change of a tunable: it is already reported."""
         if self._change is not None:
             self._changed_at, self._change = self._change.t, None
 
@@ -207,7 +210,7 @@ class FindingTracker:
         yield from self._new_findings(evidence, frame, seconds)
 
     def _hung_findings(self, devices: Sequence[BlockDevice], frame: Frame) -> Iterator[Finding]:
-        """Findings without a document of fio: only a stall can be found."""
+        """Findings of a frame without a document of fio: only a stall can be found."""
         evidence = self._run_evidence(devices)
         finding = (
             no_completions(evidence) or unanswered_requests(evidence) or unanswered_smb(evidence)
@@ -228,7 +231,7 @@ class FindingTracker:
     def _new_findings(
         self, evidence: Evidence, frame: Frame, looked_s: float | None = None
     ) -> Iterator[Finding]:
-        """Findings not reported lately. ``looked_s``: the seconds since the last look."""
+        """Findings that were not reported lately. ``looked_s``: the seconds since the last look."""
         t, findings = frame.t, fired_findings(evidence)
         seconds = frame.seconds or (frame.fio.seconds if frame.fio else None) or 0.0
         seconds = seconds if looked_s is None else looked_s

@@ -1,5 +1,5 @@
-"""Read in the background what may hang, or takes long: conditions of the measurement, who uses the
-disks, NVMe drives, what is usual at this hour."""
+"""Readers in the background of things that may hang or take long: conditions of the measurement,
+who uses the disks, NVMe drives, what is usual at this hour."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ MAX_PROCESSES = 30
 
 
 def with_arrays(tree: Sequence[str], devices: Mapping[str, BlockDevice]) -> tuple[str, ...]:
-    """These devices, and the md arrays that they are members of, because arrays do I/O on their
-    own."""
+    """These devices, and the md arrays that they are members of (arrays do I/O on their own)."""
     arrays = [holder for name in tree if name in devices for holder in devices[name].holders
               if holder in devices and devices[holder].kind == "md"]  # fmt: skip
     return tuple(dict.fromkeys((*tree, *arrays)))
@@ -104,7 +103,7 @@ class ConditionsReader(BackgroundReader):
                 self._files.close()
 
     def _cgroups(self, names: Sequence[str]) -> tuple[GroupRates, ...] | None:
-        """The cgroups' I/O since the reading before; ``None`` at the first one."""
+        """The cgroups' I/O since the previous reading; ``None`` at the first one."""
         if self._groups is None or self._groups[0] != names:
             from iopstui.linux.counters.cgroup import CgroupLoad
 
@@ -114,7 +113,7 @@ class ConditionsReader(BackgroundReader):
     def _other_programs(
         self, job_pids: frozenset[int], devices: Mapping[str, BlockDevice]
     ) -> tuple[ProcessLoad, ...] | None:
-        """Other programs' I/O since the reading before; ``None`` at the first one."""
+        """Other programs' I/O since the previous reading; ``None`` at the first one."""
         if self._processes is None:
             from iopstui.linux.process.process_io import ProcessIo
 
@@ -145,7 +144,7 @@ class ConditionsReader(BackgroundReader):
 
 EVERY_S = 1200.0
 FIRST_AT_S = 2.0
-"""A session that lasts shorter needs none."""
+"""Seconds: a session that ends earlier does not need the figures."""
 
 
 class HourBaseline(BackgroundReader):
@@ -172,7 +171,7 @@ class HourBaseline(BackgroundReader):
             for module in feature_modules("hour_baseline"):
                 self.medians = module.hour_medians(devices, wall_s)
         except Exception as error:
-            # memory is short or limited: answers do without it
+            # memory is short or limited: answers do without the figures
             if not exhausted_limit(error):
                 raise
 
@@ -189,8 +188,8 @@ TASKS_EVERY = 4
 
 
 class UseWatch(BackgroundReader):
-    """Reads who uses the disks, as often as its cost allows, and not before ``ask``. ``eager``:
-    read every second at any cost; else at most every ``min_interval_s``."""
+    """Reads who uses the disks, as often as its cost allows, and only when ``ask`` is called.
+    ``eager``: read every second at any cost; else at most every ``min_interval_s``."""
 
     name = "disk use"
 
@@ -261,7 +260,7 @@ class DriveReader(BackgroundReader):
         self._due_at = 0.0
 
     def begin(self) -> None:
-        """A run begins: compare later readings with the next one."""
+        """Note that a run begins: later readings are compared with the next one."""
         with self._lock:
             self._run += 1
             self._readings, self._first_counts = {}, {}
@@ -275,7 +274,7 @@ class DriveReader(BackgroundReader):
             self._due_at = t + INTERVAL_S
 
     def take(self) -> dict[str, DriveReading]:
-        """What was read since the last call."""
+        """The readings since the last call."""
         with self._lock:
             readings, self._readings = self._readings, {}
         return readings
@@ -283,14 +282,15 @@ class DriveReader(BackgroundReader):
     def read_last(
         self, devices: Mapping[str, BlockDevice], tree: Sequence[str]
     ) -> dict[str, DriveReading]:
-        """Read once more and wait for that, but not for a drive that hangs."""
+        """Read once more at the end of a run, and wait for the result, but not for a drive that
+        hangs."""
         self._wait(LAST_TIMEOUT_S)
         if self._start(devices, tree):
             self._wait(LAST_TIMEOUT_S)
         return self.take()
 
     def _start(self, devices: Mapping[str, BlockDevice], tree: Sequence[str]) -> bool:
-        """Whether a reading was started, or nothing can be read."""
+        """Start a reading. False if one is under way; True also if there is nothing to read."""
         if self._closed or not any(_is_nvme(devices, name) for name in tree):
             return True
         return self._begin(self._read, self._run, dict(devices), tuple(tree))
@@ -312,7 +312,7 @@ class DriveReader(BackgroundReader):
 
     def _keep(self, run: int, controller: str, reading: DriveReading) -> None:
         with self._lock:
-            # a reading that began before the run did says nothing about it
+            # a reading that began before the run says nothing about it
             if run != self._run:
                 return
             if not reading.problem:
