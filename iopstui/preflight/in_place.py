@@ -108,8 +108,8 @@ def _size(path: Path) -> int | None:
 
 
 def _largest_file(prepared: PreparedJob) -> int | None:
-    """The maximum length of a file: the free space except 5 %, or an equal share of it if little is
-    free. ``None``: the job has only devices."""
+    """The maximum length of a file: the free space less 5 % of the file system, or an equal share
+    of that if little is free. ``None``: the job has only devices."""
     files = [name for name in prepared.files if not _is_device(name)]
     if not files:
         return None
@@ -147,8 +147,7 @@ def _text_on_target(
     elif examined.request.size:
         overrides["size"] = _size_of_each(examined.request.size, len(paths))
     elif target.kind == kinds.FILE:
-        # with a job larger than the file, fio would extend the file; it divides size= among the
-        # files
+        # a job larger than the file would make fio extend it; fio divides size= among the files
         smallest = min(Path(path).stat().st_size for path in paths)
         overrides["size"] = str(_capped_size(text, len(paths) * smallest))
     return jobfile.with_overrides(
@@ -218,9 +217,10 @@ _DIRECT = sorted(jobfile.option_names("direct"))
 
 
 def passthrough_options(text: str, target: Target, roots: Roots) -> Mapping[int, Mapping[str, str]]:
-    """The options of each section of ``text`` by its index, if one passes commands through: that
-    one opens the generic device, which can't be opened with O_DIRECT. Raises UsageError if the
-    target has no generic device, or if it is one and a section would do ordinary I/O on it."""
+    """The options of each section of ``text`` by its index, if one section passes commands through:
+    such a section opens the generic device, which can't be opened with O_DIRECT. Raises UsageError
+    if the target has no generic device, or if the target is one and a section would do ordinary I/O
+    on it."""
     per_section: dict[int, dict[str, str]] = {}
     jobs = jobfile.effective_sections(text)
     for index, job in enumerate(jobs):
@@ -295,8 +295,9 @@ def area_options(
     text: str,
     devices: Mapping[str, BlockDevice],
 ) -> dict[str, str]:
-    """fio's offset= and size= for ``part`` of every place of the target. ``size`` is the user's for
-    the whole target, ``text`` the job. Raises UsageError if the target can't be divided."""
+    """fio's offset= and size= that restrict the job to ``part`` of each place of the target.
+    ``size`` is the user's for the whole target, ``text`` the job. Raises UsageError if the target
+    can't be divided."""
     jobs = jobfile.effective_sections(text)
     for job in jobs:
         areas = [name for name in _AREA_OPTIONS if name in job.options]
@@ -343,7 +344,7 @@ def _requested_bytes(size: str, target_bytes: int, target: Target) -> int:
 
 
 def _smallest_place_bytes(places: Sequence[TargetPath], devices: Mapping[str, BlockDevice]) -> int:
-    """Bytes of the smallest place, 0 if unknown."""
+    """The size of the smallest place in bytes, 0 if unknown."""
     sizes = []
     for place in places:
         if place.kind == kinds.FILE:
