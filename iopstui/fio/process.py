@@ -35,7 +35,7 @@ OUTPUT = "status.json"
 MESSAGES = ("stdout", "stderr")
 READ_CHUNK = 1 << 20
 PUNCH_HOLE_BYTES = 1 << 20
-# how many bytes fio may write while nobody reads, after the first part was read
+# how many bytes fio may write unread once the first part was read
 MAX_UNREAD_BYTES = 64 << 20
 # how many bytes of fio's messages are kept; they are read only at its end
 MAX_MESSAGE_BYTES = 1 << 16
@@ -90,7 +90,7 @@ class FioProcess:
         self._is_over = False
         self._fd = _create_output(private)
         self._offset = self._punched = 0
-        # each descriptor, and up to where its bytes were given back
+        # for each descriptor, the position up to which its bytes were given back
         self._messages: dict[str, tuple[int, int]] = {}
         self._guard_buffer = b""
         self._inotify = _watch(private / OUTPUT)
@@ -113,8 +113,8 @@ class FioProcess:
 
     @property
     def wakes_on_output(self) -> bool:
-        """Whether one of ``wake_fds`` tells when fio has written something; not every machine can
-        do that."""
+        """Whether one of ``wake_fds`` becomes readable when fio has written something; not every
+        machine can do that."""
         return self._inotify is not None
 
     def read_output(self) -> bytes:
@@ -151,9 +151,9 @@ class FioProcess:
                 self._messages[name] = (fd, end)
 
     def _raise_size_limit(self) -> None:
-        """Raise the main process's limit on file sizes in time (prlimit(2)), because fio's
-        documents grow without end. It starts with the limit of its jobs (``Fence.fsize``), which
-        inherit it by fork; only the main process gets more."""
+        """Raise the limit on file sizes of fio's main process before it is reached (prlimit(2)),
+        because its documents grow without end. The main process starts with the limit of its jobs
+        (``Fence.fsize``), which inherit it by fork; only the main process gets more."""
         if self._size_limit is None or self.pid is None or self._offset == 0:
             return
         if self._offset < self._size_limit // 2 and self._size_limit >= MAX_UNREAD_BYTES:
@@ -188,8 +188,8 @@ class FioProcess:
         return messages
 
     def _kill(self) -> None:
-        """Kill fio after its guard was killed. The kernel tells fio to end then, but a stopped fio
-        can't react, nor can its jobs without it."""
+        """Kill fio after its guard was killed. The kernel then sends fio a signal to end, but a
+        stopped fio can't react, nor can its jobs without it."""
         if (
             self.pid is None
             or self._fio_start_time is None
@@ -243,11 +243,11 @@ class FioProcess:
 
     @property
     def guard_pid(self) -> int:
-        """PID of the guard, which all processes of this run are below."""
+        """PID of the guard; all processes of this run are below it."""
         return self._guard.pid
 
     def guard_busy_s(self) -> float | None:
-        """CPU time of the guard so far, fio's not included; ``None`` once it is gone."""
+        """CPU time of the guard so far, without fio's; ``None`` once the guard is gone."""
         return cpu_s(self._guard.pid)
 
     def jobs_alive(self) -> bool | None:
@@ -294,7 +294,7 @@ def _parse_guard_message(line: str) -> GuardMessage:
 
 
 def _create_output(private: Path) -> int:
-    """The descriptor of the file that fio writes its documents into."""
+    """Create the file that fio writes its documents into; return its descriptor."""
     try:
         return private_files.create(private, OUTPUT)
     except OSError as error:
@@ -308,7 +308,7 @@ def _guard_options(hold: bool, deadline_s: float | None) -> list[str]:
 
 
 def _guard_missing(error: OSError) -> Missing:
-    # a limit of this shell or machine, as in inspect.py, when fio is asked about a job
+    # a limit of this shell or machine; treated as in inspect.py, when fio is asked about a job
     return Missing(
         f"Cannot start {sys.executable}, which guards fio: {error.strerror}.",
         hint_for_limit(error, ""),
