@@ -42,9 +42,9 @@ _SLURM_JOB = re.compile(r"job_([0-9]+)")
 
 @dataclass(frozen=True, slots=True)
 class GroupName:
-    """The name of a group: ``kind`` is one of this module's constants, ``name`` is what people call
-    it. ``whole``: the groups below it are its own parts and need no names. ``pod`` is the id of the
-    pod that it is or belongs to."""
+    """The name of a group: ``kind`` is one of this module's constants, ``name`` is the name that
+    people use. ``whole``: the groups below it are its own parts and need no names. ``pod`` is the
+    id of the pod that it is or belongs to."""
 
     kind: str
     name: str
@@ -53,7 +53,7 @@ class GroupName:
 
     @property
     def text(self) -> str:
-        """The name and its kind, unless the name says the kind itself ("nginx.service")."""
+        """The name and its kind, unless the name shows the kind ("nginx.service")."""
         return self.name if self.kind in (UNIT, SLICE, GROUP, ROOT) else f"{self.kind} {self.name}"
 
 
@@ -178,7 +178,7 @@ class OwnCounts:
         self._gone: dict[tuple[str, str], Counts] = {}
 
     def feed(self, totals: Totals) -> dict[tuple[str, str], Counts]:
-        """What each group in this reading has done by itself so far."""
+        """Return the I/O that each group in this reading has done by itself so far."""
         paths = {path for path, _ in totals}
         self._note_gone(totals, paths)
         remaining = {key: _subtract(n, self._gone.get(key)) for key, n in totals.items()}
@@ -292,7 +292,7 @@ class GroupRates:
 
     @property
     def name(self) -> GroupName:
-        """What runs in the group."""
+        """The name of the container, pod or unit that runs in the group."""
         return group_name(self.path)
 
     @property
@@ -383,8 +383,8 @@ def group_rates(
 
 
 def limits_reached(group: GroupRates) -> list[tuple[float, str, int]]:
-    """For each limit (percentage that is used, which one of LIMITS, its value), beginning with the
-    one that is closest to being reached."""
+    """For each limit (percentage in use, its name in LIMITS, its value), the one closest to being
+    reached first."""
     limits = []
     for (disk, kind), value in group.io_limits.items():
         use = group.disks.get(disk, NO_USE)

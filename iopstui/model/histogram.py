@@ -102,7 +102,7 @@ def percentiles(bins: Bins, percents: Iterable[float] = PERCENTILES) -> dict[flo
 
 
 def maximum(bins: Bins) -> int | None:
-    """The highest non-empty bucket's key (ns), or ``None`` if there is none."""
+    """The key (ns) of the highest bucket that is not empty; ``None`` if all are empty."""
     if type(bins) is HistogramColumns:
         return bins.highest
     highest = max(bins, default=None)

@@ -108,7 +108,7 @@ class IrqCounts(Mapping[int, Mapping[int, int]]):
         return repr(dict(self))
 
     def reading(self, irq: int) -> IrqReading | None:
-        """Reading of an interrupt; ``None`` if it is not listed."""
+        """The reading of an interrupt; ``None`` if it is not listed."""
         return self._readings.get(irq)
 
 
@@ -326,8 +326,8 @@ class Exemplar:
 
     @property
     def tried_ns(self) -> int | None:
-        """The time of earlier tries, from its allocation until the driver last sent it back;
-        ``None``: it was never sent back, or that is not known."""
+        """The time of earlier tries: from the request's allocation until the driver last sent it
+        back; ``None``: it was never sent back, or that is not known."""
         if self.allocated_ns is None or self.requeued_ns is None:
             return None
         return self.requeued_ns - self.allocated_ns

@@ -15,7 +15,8 @@ _SIZED = re.compile(r"(\d+)([kmgtKMGT]?)")
 
 
 def parse_whole_size(text: str) -> int | None:
-    """ "8k" -> 8192; ``None`` for anything but digits with at most one letter."""
+    """Parse a whole size: "8k" -> 8192; ``None`` for anything but digits with at most one
+    letter."""
     match = _SIZED.fullmatch(text.strip())
     return None if match is None else int(match[1]) * FACTORS[match[2].lower()]
 

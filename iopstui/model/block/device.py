@@ -28,7 +28,7 @@ UNKNOWN_KERNEL = Kernel()
 
 
 def parse_version(release: str) -> tuple[int, int] | None:
-    """ "6.12.117-amd64" -> (6, 12)."""
+    """Parse a kernel's version: "6.12.117-amd64" -> (6, 12)."""
     match = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", release)
     return (int(match[1]), int(match[2])) if match else None
 
@@ -194,7 +194,7 @@ class DeviceWatch:
 
 
 def _fio_counts(fio: FioStatus) -> tuple[int, int, int, int]:
-    """(submitted, completed, bytes, failed) so far, all jobs and directions."""
+    """(submitted, completed, bytes, failed) so far, of all jobs and directions."""
     statuses = [direction for job in fio.jobs for direction in job.directions.values()]
     return (
         sum(status.issued for status in statuses),

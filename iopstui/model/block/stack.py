@@ -122,7 +122,7 @@ class Stack:
         snapshots: dict[str, None] = {}
         for current in (name, *self.below(name)):
             lower = self.directly_below(current)
-            # a snapshot also lies on a second device, which has its own blocks
+            # a snapshot also lies on a second device, which keeps its own blocks
             if len(lower) == 1 and self._is_below_snapshots(lower[0]):
                 for child in self.directly_above(lower[0]):
                     snapshots.update(dict.fromkeys(self.above(child) if child != current else ()))

@@ -105,18 +105,18 @@ class Target(TargetPath):
 
     @property
     def on_nvme(self) -> bool:
-        """Whether an NVMe disk is among its devices, by the kernel's names."""
+        """Whether an NVMe disk is among the target's devices, judged by their names."""
         return any(name.startswith("nvme") for name in self.tree)
 
     @property
     def devices_below(self) -> tuple[str, ...]:
-        """The devices that the places are on, each once: their counters count the jobs' I/Os."""
+        """The devices that the places are on, each once. Their counters count the jobs' I/Os."""
         return tuple(dict.fromkeys(name for place in self.places for name in _place_devices(place)))
 
     @property
     def opened(self) -> tuple[str, ...]:
-        """``devices_below`` if their figures can be added up; empty if one of them lies below
-        another (a partition and its disk, dm and its slave), because both count the upper one's
+        """``devices_below`` if their figures can be added up. Empty if one device lies below
+        another (a partition and its disk, dm and its slave), because both count the upper device's
         I/O."""
         return () if self.nested is not None else self.devices_below
 
@@ -147,7 +147,7 @@ class Target(TargetPath):
     @property
     def shares(self) -> tuple[str, ...]:
         """The mount points of the NFS or SMB mounts that the places are on, each once. If there are
-        both, only those with the protocol of the first place are measured."""
+        both kinds, only mounts with the protocol of the first place are measured."""
         fstypes = {place.mountpoint: place.fstype for place in self.places if place.mountpoint}
         served = {path: fstype for path, fstype in fstypes.items() if fstype in (*NFS, *SMB)}
         first = next(iter(served.values()), None)
@@ -168,14 +168,15 @@ class Target(TargetPath):
 
     @property
     def smb_shares(self) -> tuple[str, ...]:
-        """What the SMB mounts of ``shares`` are mounted from ("//server/share"), each once."""
+        """The shares that the mounts in ``shares`` are mounted from ("//server/share"), each
+        once."""
         share_places = [place for place in self.places if place.mountpoint in self.shares]
         return tuple(dict.fromkeys(place.share for place in share_places if place.fstype in SMB))
 
     @property
     def layers(self) -> tuple[Layer, ...]:
         """Every device once: each of ``devices_below`` with the devices that are below it alone,
-        then those that are below several of them."""
+        then the devices that are below several of them."""
         on, stacks = self.devices_below, self.stacks
         under = {name: sum(name in below for below in stacks.values()) for name in self.tree}
         layers: list[Layer] = []
@@ -188,7 +189,7 @@ class Target(TargetPath):
 
     @property
     def levels(self) -> dict[str, int]:
-        """How many layers are above each device of ``tree``, at most. A partition and its disk are
+        """The largest number of layers above each device of ``tree``. A partition and its disk are
         one layer."""
         levels = dict.fromkeys(self.tree, 0)
         # repeat once per link, so that the result does not depend on the order of the links

@@ -136,8 +136,8 @@ def _at_least(text: str, minimum: int) -> bool:
 
 
 def current_scheduler(text: str) -> str:
-    """The scheduler that is marked in a text like "none [mq-deadline] kyber"; the text itself if
-    none is marked."""
+    """The scheduler that is marked in a text like "none [mq-deadline] kyber"; without a mark, the
+    text itself."""
     for word in text.split():
         if word.startswith("[") and word.endswith("]"):
             return word[1:-1]

@@ -30,9 +30,9 @@ _NEXT_COARSER = {"max": "p99.9", "p99.99": "p99.9", "p99.9": "p99", "p99": "p95"
 class Spread:
     """The variation of a figure within one run.
 
-    ``error`` is its standard error as a share of the figure, ``freedom`` that error's degrees of
-    freedom. ``below`` and ``above`` are set for percentiles, whose interval is not symmetric: the
-    distances of its 95 % limits, as natural logarithms."""
+    ``error`` is its standard error as a share of the figure, ``freedom`` the degrees of freedom of
+    that error. ``below`` and ``above`` are set for percentiles, whose interval is not symmetric:
+    the distances of its 95 % limits, as natural logarithms."""
 
     error: float
     freedom: int
@@ -70,7 +70,7 @@ class BatchMeans:
         self.frames = 0
 
     def add(self, frame: Frame) -> None:
-        """Count one frame, if its rates are those of the job."""
+        """Count one frame, unless its rates are not those of the job."""
         if not frame.holds or self.whole.add(frame) is None:
             return
         self.frames += 1

@@ -84,7 +84,7 @@ PRIMARY_FIGURES = {metric.option: metric.name for metric in METRICS if metric.op
 
 
 def metric_named(name: str) -> Metric:
-    """The metric of this name. KeyError if there is none."""
+    """The metric of this name. Raises KeyError if there is none."""
     return next(metric for metric in METRICS if metric.name == name)
 
 
@@ -92,8 +92,8 @@ def metric_named(name: str) -> Metric:
 class FigureComparison:
     """A figure of two variants: their means over the pairs, the difference (``None``: unknown), and
     ``p``, corrected as ``compare`` says. The means are geometric if the difference is relative, so
-    that it is exactly their ratio. ``disturbed``: what disturbed some of the runs and may have
-    caused a difference."""
+    that it is exactly their ratio. ``disturbed`` describes disturbances of some runs that may have
+    caused the difference."""
 
     metric: Metric
     first: float

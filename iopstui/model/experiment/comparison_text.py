@@ -37,7 +37,7 @@ _METHOD = (
 
 
 def method_text(plan: Plan, mark: str) -> str:
-    """How the differences were found; ``mark`` is a table's sign for significant ones."""
+    """How the differences were found; ``mark`` is a table's sign for significant differences."""
     sequential = "t with a mixture of effects, valid whenever you stop (Lai, 1976)"
     test = "paired t" if plan.until is None else sequential
     return _METHOD.format(test=test, mark=mark, figure=plan.figure)
@@ -167,7 +167,8 @@ def _largest_difference_text(plan: Plan, primary: FigureComparison | None) -> st
 
 
 def difference_text(comparison: FigureComparison) -> str:
-    """ "+12.3 % (+8.0 to +16.8)"; shares in percentage points."""
+    """A difference with its interval: "+12.3 % (+8.0 to +16.8)"; for shares in percentage
+    points."""
     difference = comparison.difference
     if difference is None:
         return units.MISSING

@@ -81,7 +81,7 @@ class OtherIo:
 
     @property
     def text(self) -> str:
-        """ "54.6k of 82.2k I/Os a second on vda were not this job's (reads)"."""
+        """A sentence: "54.6k of 82.2k I/Os a second on vda were not this job's (reads)"."""
         kind, shares = f" ({self.kind})" if self.kind else "", self._shares
         if shares.ios_s >= shares.bytes_s:
             amounts = f"{units.number(self.others.ios_s)} of {units.number(self.total.ios_s)} I/Os"
@@ -92,9 +92,9 @@ class OtherIo:
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """What else went on in a run: ``others`` is the share (0..1) of others' I/O (``None``:
-    unknown), ``reasons`` are sentences on everything that spoils the figures, ``irq_cpus`` the CPU
-    that served each interrupt of the devices."""
+    """Disturbances of a run: ``others`` is the share (0..1) of others' I/O (``None``: unknown),
+    ``reasons`` are sentences on everything that spoils the figures, ``irq_cpus`` the CPU that
+    served each interrupt of the devices."""
 
     others: float | None = None
     reasons: tuple[str, ...] = ()
@@ -217,7 +217,7 @@ class DisturbanceMeter:
                 self._irqs.setdefault(irq, []).append(cpu)
 
     def result(self) -> Disturbance:
-        """What the frames so far show."""
+        """The disturbances that the frames so far show."""
         found = list(filter(None, (self._on_job_devices(), *self._below())))
         worst = max(found, key=lambda other: other.share, default=None)
         reasons = [worst.text] if worst is not None and worst.share >= DISTURBING_SHARE else []
@@ -343,7 +343,8 @@ class _CpuMeans:
 
 
 def _job_user(frame: Frame) -> tuple[float, dict[int, float]]:
-    """fio's time in user mode in percent of a CPU: in total, and by the CPU of its jobs."""
+    """fio's time in user mode in percent of a CPU: in total, and for each CPU that its jobs are
+    on."""
     fio = frame.fio
     user = (fio.usr_cpu or 0.0) if fio is not None else 0.0
     total = user + ((fio.sys_cpu or 0.0) if fio is not None else 0.0)
@@ -366,7 +367,8 @@ class _Measured(Protocol):
 
 
 def moved_between(runs: Sequence[_Measured]) -> str:
-    """An interrupt that was served by different CPUs in these runs; "" if none."""
+    """The change of an interrupt that was served by different CPUs in these runs, in words; ""
+    without one."""
     seen: dict[str, int] = {}
     for run in runs:
         for irq, cpu in run.irq_cpus.items():
@@ -403,7 +405,7 @@ def one_sided_text(pairs: Sequence[tuple[_Measured, _Measured]]) -> str:
 
 
 def span_text(low: float, high: float) -> str:
-    """ "12 to 66 %", "66 %"."""
+    """The range of shares, in percent: "12 to 66 %", or "66 %" if they are equal."""
     first, last = f"{low:.0f}", f"{high:.0f}"
     return f"{last} %" if first == last else f"{first} to {last} %"
 

@@ -126,7 +126,8 @@ class Outcome:
 
 
 def parse_tolerance(text: str) -> float:
-    """ "10%" or "10" as 0.1; UsageError for anything but a percentage from 0 to 100."""
+    """Parse a tolerance: "10%" or "10" is 0.1. UsageError for anything but a percentage from 0 to
+    100."""
     match = re.fullmatch(r"(\d+(?:\.\d*)?)\s*%?", text.strip())
     if match is None or not 0 <= float(match[1]) < 100:
         raise UsageError(f"--tolerance {text!r} is not a percentage.", "For example: 10%")
@@ -166,8 +167,8 @@ def parse_expectation(
 def parse_figure_and_value(
     option: str, name: str, value: str, tree: Sequence[str], devices: Sequence[str]
 ) -> tuple[Field, float]:
-    """The figure that ``name`` means, its path concrete, and ``value`` in its unit. ``option`` is
-    the option with its text, for the UsageError."""
+    """The field of the figure that ``name`` means, its path without ``*``, and ``value`` in the
+    field's unit. ``option`` is the whole option, for the text of a UsageError."""
     field = _parse_field(option, name, tree, devices)
     return field, _parse_value(option, name, value, field)
 

@@ -72,8 +72,8 @@ class ScalingLaw:
 
 
 def fit_law(points: Points) -> ScalingLaw | None:
-    """The law that deviates least; ``None`` for fewer than three numbers of hosts, or if none has a
-    finite rate. Throughputs are above 0."""
+    """The law that deviates least from the points; ``None`` for fewer than three numbers of hosts,
+    or if none has a finite rate. Throughputs are above 0."""
     if len({hosts for hosts, _ in points}) < 3:
         return None
     first = min(points)
@@ -304,8 +304,8 @@ OF_HOSTS: Mapping[str, Figure] = {figure.name: figure for figure in (
 
 
 class HostPlan(Plan):
-    """A sweep of a fleet. Each run counts from its first to its last second, without settling;
-    ``measure`` is the job's runtime (0: not known)."""
+    """A plan for a sweep of a fleet. Each run counts from its first to its last second, without
+    settling; ``measure`` is the job's runtime (0: not known)."""
 
     __slots__ = ()
 
@@ -316,7 +316,7 @@ class HostPlan(Plan):
 
     @property
     def columns(self) -> tuple[Figure, ...]:
-        """The figures of all hosts together, then those per host."""
+        """The figures of all hosts together, then the figures per host."""
         names = ("iops", "bw", "p50_ns", "p99_ns", *(["p999_ns"] if len(self.axes) == 1 else ()))
         of_hosts = ("iops_host", "iops_lowest", "iops_highest")
         linear = ("linear",) if self.host_axis is not None else ()

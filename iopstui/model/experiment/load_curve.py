@@ -66,8 +66,8 @@ PointT = TypeVar("PointT", bound=_Measured)
 
 
 class LoadCurve(Generic[PointT]):
-    """Points that differ in one axis only, in its order. ``fixed`` are the settings they share,
-    ``runs`` the runs of each point."""
+    """Points that differ only in the value of one axis, in the order of that axis. ``fixed`` are
+    the settings they share, ``runs`` the runs of each point."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class LoadCurve(Generic[PointT]):
 
     @property
     def names(self) -> list[str]:
-        """Name each point by its value: "iodepth=8"."""
+        """The name of each point, by its value: "iodepth=8"."""
         return [f"{self.axis.name}={dict(e.settings)[self.axis.name]}" for e in self.points]
 
 
@@ -174,7 +174,7 @@ def _mean_outcome(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def load_curves(plan: Plan, runs: Sequence[PointT]) -> list[LoadCurve[PointT]]:
-    """A curve along the load axis for each combination of the other settings; none without such an
+    """A curve along the load axis for each combination of the other settings; empty without a load
     axis."""
     axis = load_axis(plan)
     return [] if axis is None else curves_along(plan, axis, runs)
@@ -284,7 +284,7 @@ def _certainty(curve: LoadCurve[PointT]) -> str:
 
 
 def _disturbance(points: Sequence[Point]) -> str:
-    """A note that others used the disk meanwhile; "" if none did."""
+    """A note that others used the disk during these runs; "" if none did."""
     text = uncertainty_text(points).removeprefix(", ")
     return text and f"measured {text}"
 
@@ -382,7 +382,7 @@ def conclusions(
 
 
 def expectation_lines(met: Sequence[bool]) -> list[str]:
-    """A line on how many of the points with expectations met them; none without such points."""
+    """A line on how many points met their expectations; empty if no point has any."""
     points = counted(len(met), "point")
     return [f"expectations: {sum(met)} of {points} met all of theirs"] if met else []
 

@@ -125,7 +125,7 @@ class Plan:
 
     @property
     def every_job(self) -> tuple[str, ...]:
-        """The jobs, those of variants too."""
+        """The jobs of the plan, including those that variants name."""
         settings = (setting for variant in self.variants for setting in variant.settings)
         jobs = (setting.value for setting in settings if setting.kind == JOB)
         return tuple(dict.fromkeys((*self.jobs, *jobs)))
@@ -151,7 +151,7 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """Total running time of fio (s), without its startup and the layout of files."""
+        """Total running time of fio in seconds, without its startup and the layout of files."""
         return self.points * (self.settle + self.measure)
 
     def next(self, done: Sequence[Any], left: Sequence[PlannedPoint]) -> PlannedPoint | None:
@@ -317,7 +317,7 @@ def check_axes(axes: Sequence[Axis], options: Mapping[str, str], fleet: bool = F
 
 
 def parse_variant(text: str) -> Variant:
-    """--variant NAME=VALUE[,NAME=VALUE]... UsageError for anything else."""
+    """Parse --variant NAME=VALUE[,NAME=VALUE]... UsageError for anything else."""
     if text.strip() == AS_IS:
         return Variant(())
     settings = []
@@ -451,13 +451,12 @@ Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
 def point_indexes(plan: Plan) -> dict[Key, int]:
-    """The position of each point of a sweep, from 0, as if every point were run once and in
-    order."""
+    """The index of each point of a sweep, as if every point were run once and in order."""
     return {point_key(step): step.index for step in points_in_order(plan)}
 
 
 def points_in_order(plan: Plan) -> list[PlannedPoint]:
-    """A sweep's points, each once, the first axis varying fastest."""
+    """A sweep's points, each once, in an order in which the first axis varies fastest."""
     return list(expand_plan(replace(plan, seed=None, repeats=1)))
 
 

@@ -87,7 +87,8 @@ def _share_text(share: float) -> str:
 def row(
     unit: str, meaning: str, path: str = "", join: Joined = _mean, default: Any = None, **more: Any
 ) -> Any:
-    """A field of a point with its figure: ``path`` of its meter, ``join`` of repeated runs."""
+    """A field of a point, with its figure: ``path`` names the meter that gives it, ``join``
+    combines the values of repeated runs."""
     figure = partial(Figure, unit=unit, meaning=meaning, **more)
     said = {FIGURE: figure, PATH: path, JOIN: join}
     if default is dict:
@@ -197,7 +198,7 @@ class Point:
 
     @property
     def most_waits(self) -> tuple[str, float] | None:
-        """The place where most I/Os wait, and how many; ``None`` if unknown."""
+        """The place where most I/Os wait, and their number; ``None`` if unknown."""
         places = {
             "CPU": self.wait_cpu, "above": self.wait_above, CACHE: self.wait_cache,
             UNSENT: self.wait_unsent, **self.wait_layers, "unknown": self.wait_unknown,
@@ -329,7 +330,7 @@ class _CpuTotal(Totals):
 
     @property
     def busy(self) -> float | None:
-        """Percent of its time; ``None``: not known."""
+        """Busy time in percent; ``None``: not known."""
         return _sum(*(self.mean(row) for row in self.FIGURES if row.name in BUSY))
 
 

@@ -62,7 +62,7 @@ class RunRequest:
     """The bought volume (--volume): charts draw its limits, and findings name them."""
     expect: tuple[str, ...] = ()
     tolerance: float = 0.0
-    """The share of its value by which an expectation may be missed."""
+    """The part of its value by which an expectation may be missed (0.1: 10 %)."""
     baseline: str | None = None
     """The file of the earlier run to which expectations in percent refer."""
 

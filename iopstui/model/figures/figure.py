@@ -86,7 +86,7 @@ class Figure:
     get: Callable[[Any], Any] = field(init=False, repr=False)
     """Reads ``part`` of a row."""
     weigh: Callable[[Any], Any] = field(init=False, repr=False)
-    """Reads the weight of its value."""
+    """Reads the weight of the value from a row."""
     _of_row: Callable[[Any], Any] = field(init=False, repr=False)
     """Reads the value from a row of its subject."""
 
@@ -135,7 +135,7 @@ class Figure:
         return value if self.most is None else min(value, self.most)
 
     def shown(self, row: object | None) -> Any:
-        """The value in its ``unit``."""
+        """The value of the figure in a row, in its ``unit``."""
         value = self.value(row)
         return value if value is None or self.scale == 1.0 else value / self.scale
 
@@ -244,7 +244,7 @@ class Totals:
         self._most = {figure.name: 0.0 for figure in self.FIGURES}
 
     def add(self, row: object, *owners: object, is_complete: bool = True) -> None:
-        """Count an interval; ``is_complete``: it counts for the highest values, too. ``owners`` are
+        """Count an interval. ``is_complete``: it also counts for the highest values. ``owners`` are
         those of ``Figure.parts``."""
         for figure in self.FIGURES:
             parts = figure.parts(row, *owners)
@@ -295,7 +295,7 @@ def by_name(subject: Any) -> Mapping[str, Figure]:
 
 
 def as_object(rows: Rows, thing: Any, is_full: bool = True) -> dict[str, Any]:
-    """An object as it is in JSON; without ``is_full`` the bulky parts are empty."""
+    """An object as it appears in JSON; without ``is_full`` the bulky parts are empty."""
     made: dict[str, Any] = {}
     for row in rows:
         if isinstance(row, Figure):
@@ -359,8 +359,8 @@ def from_object(subject: type[Row], values: Mapping[str, Any], seconds: float) -
 
 def added(rows: Sequence[Row], apart: Iterable[str] = ()) -> Row | None:
     """Rows of siblings over the same interval as one row; ``None`` if there are none. A single row
-    stays as it is. Growths are added, so no means are averaged; ``apart`` names those that do not
-    add up (shares of time), which the sum lacks. The sum also lacks what one of the rows lacks."""
+    stays as it is. Growths are added, so no means are averaged; ``apart`` names growths that do not
+    add up (shares of time); the sum lacks these, and growths that one of the rows lacks."""
     if len(rows) < 2:
         return rows[0] if rows else None
     subject: Any = type(rows[0])

@@ -44,11 +44,12 @@ SYNC_FLUSHES, SYNC_WRITES, SYNC_BYTES = 3.0, 4.0, 64 << 10
 """What one sync may add: flushes around a journal's commit, writes, and bytes of these."""
 OTHER_FLUSHES_S = 2.0
 METADATA_SHARE, METADATA_IOS, METADATA_BYTES = 0.25, 50.0, 2 << 20
-"""What a file system may write for a job's writes: a share of them, and this much per second."""
+"""I/O that a file system may add to a job's writes: a share of them, and I/Os and bytes per
+second."""
 DIRECT_LAYERS = ("LVM", "dm-multipath", "dm-crypt")
 """Layers of device-mapper that write no journal."""
 MOVE_DATA = ("btrfs", "bcachefs", "f2fs", "nilfs2", "zfs")
-"""File systems that write data to a new place each time, and update trees of pointers to it."""
+"""File systems that write data to a new place each time, and update the trees that point to it."""
 LARGEST_REQUEST = 1280 << 10
 DIRTY_S = 30.0
 """The kernel writes dirty pages after this time at the latest (vm.dirty_expire_centisecs)."""
@@ -113,7 +114,8 @@ Flows = Mapping[str, Flow]
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What the device ``name`` did in some seconds, and the parts of the job and of others."""
+    """The I/O of the device ``name`` in some seconds, and the parts that are the job's and
+    others'."""
 
     name: str
     total: Flows
@@ -230,7 +232,7 @@ class JobLimits:
 
 
 def own_flow(part: DirectionInterval) -> Flow:
-    """What fio did in one direction."""
+    """The I/O that fio did in one direction."""
     latency = part.lat_ns if part.lat_ns is not None else part.clat_ns
     iops = part.iops or 0.0
     return Flow(
@@ -239,7 +241,7 @@ def own_flow(part: DirectionInterval) -> Flow:
 
 
 def device_flows(disk: DiskRates) -> dict[str, Flow]:
-    """What a device did, by kind, without empty flushes among the writes."""
+    """The I/O that a device did, by kind, without empty flushes among the writes."""
     flows = {}
     for kind, letter in LETTERS.items():
         rate = getattr(disk, f"{letter}_s") or 0.0
@@ -276,8 +278,9 @@ def _lower_account(frame: Frame, lower: str, upper: str, layer: str | None) -> A
 
 
 def lower_limits(upper: Flows, name: str, layer: str | None) -> Flows:
-    """The most I/O below it that the device ``name`` can have caused by its own. The page cache of
-    a loop's file reads ahead and writes later; some layers write a journal first."""
+    """The most I/O on lower devices that the device ``name`` can have caused with its own. The page
+    cache of a loop device's file reads ahead and writes later; some layers write a journal
+    first."""
     most = dict(upper)
     if name.startswith("loop"):
         most[READS] = Flow(inf, 2 * upper[READS].bytes_s, inf)
@@ -299,8 +302,8 @@ def _divided(name: str, total: Flows, least: Flows, most: Flows) -> Account:
 
 
 def beyond(total: Flow, least: Flow, most: Flow, kind: str, slack: float = SLACK) -> Flow:
-    """What a device did beyond the ``most`` that the job can have caused. ``least`` is what the job
-    itself asked for."""
+    """The I/O of a device beyond the ``most`` that the job can have caused. ``least`` is the I/O
+    that the job itself asked for."""
     if not total.ios_s:
         return NOTHING
     moved = max(0.0, total.bytes_s - slack * most.bytes_s)
@@ -323,9 +326,9 @@ def beyond(total: Flow, least: Flow, most: Flow, kind: str, slack: float = SLACK
 def sole_devices(
     names: Sequence[str], tree: Collection[str], links: Sequence[DeviceLinks]
 ) -> Iterator[tuple[str, str, str | None]]:
-    """Devices below the job's only one (if ``names`` has one) that get all I/Os of the device
-    above: the disk of a partition, the device under a device-mapper or loop device. Each with the
-    upper device and its layer."""
+    """The devices below the job's device that get all I/Os of the device above: the disk of a
+    partition, the device under a device-mapper or loop device. Each comes with the upper device and
+    its layer. Empty if ``names`` has several devices."""
     name = names[0] if len(names) == 1 else ""
     by_name = {link.name: link for link in links}
     while name:
@@ -345,7 +348,7 @@ def _is_part_of(name: str, disk: str) -> bool:
 
 
 def job_limits(evidence: Evidence, frames: Sequence[Frame]) -> JobLimits:
-    """What bounds the I/O that the job can cause in these frames."""
+    """The bounds of the I/O that the job can cause in these frames."""
     requests = [
         device.queue.max_sectors_kb * 1024
         for device in evidence.devices
@@ -371,7 +374,7 @@ def _dirty_bytes_s(evidence: Evidence, frames: Sequence[Frame]) -> float:
         return inf
     elapsed_s = begun.fio.elapsed_s if begun.fio is not None else None
     if (elapsed_s or 0.0) > 2.0 and frames[-1].t - begun.t < DIRTY_S:
-        return inf  # what it wrote before is not known
+        return inf  # earlier writes are unknown
     names = [device.name for device in evidence.devices]
     dirty = 0.0
     for frame in evidence.frames:
@@ -453,8 +456,8 @@ def kinds_text(flows: Flows) -> str:
 
 
 def others_share(evidence: Evidence, frames: Sequence[Frame] | None = None) -> Flow | None:
-    """The largest part (0..1) of each measure that is surely not the job's, on its devices and on
-    those below them; ``None`` if none of them is measured."""
+    """For each measure the largest part (0..1) that is surely not the job's, on its devices and on
+    the devices below; ``None`` if none of them is measured."""
     shares = [accounts.mean.others_share for accounts in device_accounts(evidence, frames)]
     if not shares:
         return None

@@ -28,7 +28,7 @@ FIRES_WITHIN_S = 2.0
 @dataclass(frozen=True, slots=True)
 class EndedFinding:
     """A finding that has ended, in its last wording, with the first and the last second of the
-    session in which its rule fired. ``why``: later seconds contradict it, in words."""
+    session in which its rule fired. ``why`` says how later seconds contradict it, if they do."""
 
     finding: Finding
     since: float
@@ -101,7 +101,7 @@ class ActiveFindings:
 # Evidence in later seconds that a finding was not true; it is then withdrawn.
 
 
-# IOPS that are this many times those at the finding contradict it
+# later IOPS that are this many times those at the finding contradict it
 GAIN_FACTOR = 1.15
 # share of the IOPS before a step down that counts as recovered
 RECOVERED_SHARE = 0.9
@@ -159,8 +159,8 @@ Verdict = Callable[[SteadyRun, SteadyRun], str]
 
 
 def answer_question(question: Finding, earlier: SteadyRun, now: SteadyRun) -> Finding:
-    """The finding "answer". ``earlier`` is the run that raised the question, ``now`` the one with
-    its ``options``."""
+    """Return the finding "answer". ``earlier`` is the run that raised the question, ``now`` the run
+    with the question's ``options``."""
     verdict = _VERDICTS.get(question.rule, _iops_change_text)
     return Finding(
         "answer",

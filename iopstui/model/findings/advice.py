@@ -77,7 +77,7 @@ HINTS: Mapping[str, str] = {
     "undo": "compare once more: change it back, then again; one change proves little",
     "pairs": "compare them in more pairs (c)",
     "repeat": "compare them again (c): with one run each it may be chance",
-    # who else
+    # who else uses the disk
     "limit": "the limit {} of {} may be raised, or lifted",
     "program": "see who uses the disk, as root: iopstui why",
     "cgroups": "u and Tab show all cgroups; systemctl set-property or the container's limits may "

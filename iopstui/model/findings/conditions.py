@@ -50,8 +50,8 @@ class Link:
 @dataclass(frozen=True, slots=True)
 class Array:
     """An md array (Documentation/admin-guide/md.rst). ``action`` is idle, resync, recover, check,
-    repair or reshape; ``degraded`` how many members are missing; ``members`` how many it has when
-    whole; ``chunk`` the bytes of a chunk on one member (``None``: it has none)."""
+    repair or reshape; ``degraded`` how many members are missing; ``members`` how many a complete
+    array has; ``chunk`` the bytes of a chunk on one member (``None``: it has none)."""
 
     action: str
     degraded: int
@@ -166,5 +166,5 @@ class Conditions:
 
     @property
     def cpu_limit_text(self) -> str:
-        """ " (FILE)"; "" if it is not known."""
+        """The file in brackets, for the end of a sentence: " (FILE)"; "" if it is not known."""
         return f" ({self.cpu_limit})" if self.cpu_limit else ""

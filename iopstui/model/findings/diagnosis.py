@@ -259,8 +259,8 @@ def claimed_ios(findings: Sequence[Finding], evidence: Evidence) -> dict[str, fl
 
 
 def without_double_claims(findings: Sequence[Finding], evidence: Evidence) -> list[Finding]:
-    """The findings without those whose I/Os others explain already. Among findings on where I/Os
-    wait, the one that explains most comes first."""
+    """The findings without those whose I/Os other findings explain already. Among findings on where
+    I/Os wait, the one that explains most comes first."""
     claims = claimed_ios(findings, evidence)
     least = MIN_LEFT_SHARE * sum(claims.values())
     taken = {part for rule in claims if claims[rule] > least for part in CLAIMED_PARTS[rule]}
@@ -277,7 +277,7 @@ def without_double_claims(findings: Sequence[Finding], evidence: Evidence) -> li
 
 
 def _parts(waits: Waits, evidence: Evidence) -> dict[str, float]:
-    """All I/Os in flight whose place is known, by place."""
+    """All I/Os in flight, by the place where they are, without those in an unknown place."""
     upper = sum(ios for name, ios in waits.layers.items() if devices_below(name, evidence))
     return {
         CPU: waits.cpu or 0.0,

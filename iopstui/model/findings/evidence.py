@@ -69,7 +69,7 @@ NO_SHAPE = JobShape()
 
 @dataclass(frozen=True, slots=True)
 class SteadyRun:
-    """An earlier run of this session that differs in depth or block size only: its shape and its
+    """An earlier run of this session that differs only in depth or block size: its shape and its
     steady figures. ``spread`` is the standard deviation of its seconds' IOPS over their mean."""
 
     shape: JobShape
@@ -155,8 +155,8 @@ def frame_start_s(frame: Frame) -> float:
 
 
 def recent_frames(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame]:
-    """The last ``count`` frames that measured the kernel's side: of the job's seconds if one runs,
-    else of all. Empty if there are fewer."""
+    """The last ``count`` frames with figures of the kernel: of the job if one runs, else of all
+    frames. Empty if there are fewer."""
     running = any(f.fio is not None for f in evidence.frames)
     if running:
         return recent_job_frames(evidence, count)

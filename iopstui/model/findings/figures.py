@@ -13,7 +13,7 @@ from iopstui.model.metrics.waits import MeanWaits, Waits
 from iopstui.model.rates import fmean, pstdev
 
 FULL_UTIL = 85.0
-"""Percent of the time: a device in use for more has hardly any left."""
+"""Percent of the time. A device that is in use for more has hardly any time left."""
 SAME_SHARE = 0.05
 """Two runs that differ by at most this share count as equal."""
 
@@ -60,9 +60,9 @@ def fio_latency_ns(frames: Sequence[Frame]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class DeviceFigures:
-    """Devices together over some frames: means of the fields of ``DiskRates`` of the same names.
-    ``data_ios_s`` are the I/Os without empty flushes. Linux counts those among a disk's writes,
-    some of them twice (O_SYNC on a disk without FUA), so this is a lower bound."""
+    """Devices together over some frames: each field is the mean of the field of ``DiskRates`` with
+    the same name. ``data_ios_s`` are the I/Os without empty flushes. Linux counts those among a
+    disk's writes, some of them twice (O_SYNC on a disk without FUA), so this is a lower bound."""
 
     r_s: float
     w_s: float
@@ -121,8 +121,8 @@ def mean_of_all(values: Sequence[float | None]) -> float | None:
 def iops_by_second(
     frames: Sequence[Frame], devices: Sequence[BlockDevice]
 ) -> list[tuple[float, float, float]]:
-    """For each frame that has both: (fio's IOPS, the fewest and the most data I/Os per second that
-    the devices' counters allow)."""
+    """fio's IOPS, and the fewest and the most data I/Os per second that the devices' counters
+    allow, for each frame that has both."""
     rows = []
     for frame in frames:
         fio_s, device_io = fio_iops([frame]), device_figures([frame], devices, 1)
@@ -157,7 +157,7 @@ def is_latency_from_depth(deeper: float, then_ns: float, now_ns: float) -> bool:
 
 
 def frame_waits(frames: Sequence[Frame]) -> list[Waits]:
-    """Waits of each frame; empty if one has none, or no I/O completed in it."""
+    """The waits of each frame; empty if a frame has none, or no I/O completed in it."""
     waits = [frame.waits for frame in frames if frame.waits is not None]
     return waits if len(waits) == len(frames) and not any(w.stalled for w in waits) else []
 
@@ -193,8 +193,8 @@ def layers_down_from(name: str, evidence: Evidence) -> set[str]:
 
 
 def ios_above(waits: Waits, names: set[str], writes: bool) -> float:
-    """I/Os that may wait above these layers: those not in them, not waiting for a CPU, and not in
-    an unknown place. I/Os in the page cache count if the job ``writes``."""
+    """I/Os that may wait above these layers: without those in the layers, those that wait for a
+    CPU, and those in an unknown place. I/Os in the page cache count if the job ``writes``."""
     inside = sum(ios for name, ios in waits.layers.items() if name in names)
     elsewhere = (waits.cpu or 0.0) + waits.unsent + waits.unknown
     return waits.ios - inside - elsewhere - (0.0 if writes else waits.cache)

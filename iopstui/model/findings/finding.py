@@ -49,7 +49,7 @@ def end_text(since: float, until: float, why: str = "") -> str:
 
 
 def device_names_text(devices: Sequence[BlockDevice], most: int = 4) -> str:
-    """ "vda", "vda and vdb", "vda, vdb, vdc and 5 more"."""
+    """A list of devices as text: "vda", "vda and vdb", "vda, vdb, vdc and 5 more"."""
     names = [device.name for device in devices]
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} more"]
@@ -57,7 +57,7 @@ def device_names_text(devices: Sequence[BlockDevice], most: int = 4) -> str:
 
 
 def cpus_text(cpus: Sequence[int], most: int = 6) -> str:
-    """ "CPU 0, 1, 5", with long lists cut: "CPU 0, 1, 2 ... (64 CPUs)"."""
+    """A list of CPUs as text: "CPU 0, 1, 5"; long lists are cut: "CPU 0, 1, 2 ... (64 CPUs)"."""
     listed = ", ".join(map(str, cpus[:most]))
     return f"CPU {listed}" + (f" ... ({len(cpus)} CPUs)" if len(cpus) > most else "")
 

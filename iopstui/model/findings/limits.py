@@ -29,8 +29,8 @@ kernel lets 97 of 100 through."""
 DECIDING_SECONDS = 8
 """A limit that was reached can be ruled out only after this many seconds."""
 OVERFULL = 1.05
-"""If there are this many times more requests on average than these queues hold, others are in use
-too."""
+"""If on average there are this many times more requests than these queues hold, other queues are in
+use, too."""
 PASSING_LAYERS = ("LVM", "dm-multipath")
 """Layers that hold no I/O themselves."""
 
@@ -39,8 +39,8 @@ ReachedLimit = tuple[str, IoLimit, float]
 
 
 def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit | None:
-    """The cgroup limit that these frames reach. If there are several, the one the I/Os are closest
-    to: it binds."""
+    """The cgroup limit that these frames reach. If there are several, it is the limit that the I/Os
+    are closest to: that one binds."""
     reached: list[tuple[float, ReachedLimit]] = []
     for name, state in evidence.conditions.devices.items():
         disks = [frame.disks[name] for frame in frames if name in frame.disks]
@@ -108,8 +108,9 @@ class ReachedTags:
 
 
 def reached_tags(device: BlockDevice, frames: Sequence[Frame]) -> ReachedTags | None:
-    """The queues of a device that the jobs reach; ``None`` if it has none, or hides their sizes. If
-    there are more requests than the queues of the jobs' CPUs hold, the jobs reach others, too."""
+    """The queues of a device that the jobs reach; ``None`` if the device has no queues, or hides
+    their sizes. If there are more requests than the queues of the jobs' CPUs hold, the jobs reach
+    other queues, too."""
     nr_requests = device.queue.nr_requests if device.queue is not None else None
     if nr_requests is None or not device.hctxs:
         return None

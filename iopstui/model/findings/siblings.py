@@ -41,8 +41,8 @@ MANY_DEVIATIONS, LEAST_DEVIATION = 5.0, 0.02
 """A slow disk is at least MANY_DEVIATIONS times as far from its siblings as they are from each
 other; their spread counts as LEAST_DEVIATION at least."""
 MOST_WINDOWS, A_LITTLE = 0.75, log(1.05)
-"""In MOST_WINDOWS of the windows (a share) it must be slower than predicted by A_LITTLE, a
-logarithm."""
+"""A slow disk must be slower than predicted by A_LITTLE (a logarithm) in this share of the windows
+(MOST_WINDOWS)."""
 EACH_THIRD, ENOUGH_THIRDS = log(1.12), 2
 """The median of each third of the time must be slower by EACH_THIRD (a logarithm); it must be known
 for at least ENOUGH_THIRDS of them."""
@@ -55,7 +55,7 @@ without that."""
 ENOUGH_LEVEL = 10
 """A level is the median of at least this many windows."""
 COVERED_SHARE = 0.3
-"""Its siblings must have had such a load in this share of its windows."""
+"""Its siblings must have had a similar load in this share of a disk's windows."""
 FEWER, MORE = 2.5, 1.5
 """A disk whose requests per second are this many times fewer or more than those of any sibling does
 other work, whose requests may be harder."""
@@ -65,8 +65,8 @@ NEAR = (0.35, 0.5, 0.35, 0.05, 0.05)
 ENOUGH_NEAR, NEAR_SIBLINGS = 5, 2
 LONGER_BURSTS, MAX_BURST = 1.5, 1000.0
 """The kernel counts a disk as busy for whole ticks, which hides bursts that are shorter: how often
-nothing is in flight at the end of a second shows them. Nobody can tell whether a disk with so much
-longer ones is slow."""
+nothing is in flight at the end of a second shows them. If a disk's bursts are so much longer than
+its siblings', it is unknown whether the disk is slow."""
 MUCH_MORE_REST, OTHER_MIX = 0.2, 0.02
 TYPICAL_BYTES = 16384
 
@@ -89,8 +89,8 @@ _MIX = (3, 4)
 @dataclass(frozen=True, slots=True)
 class OddDisk:
     """``disk`` takes ``times`` as long as its ``siblings`` do at such loads, in ``slow`` of the
-    ``windows`` windows that could be compared. ``array`` has all of them as members ("": none
-    has)."""
+    ``windows`` windows that could be compared. ``array`` is the array that has all of them as
+    members ("": there is none)."""
 
     disk: str
     times: float
@@ -101,7 +101,7 @@ class OddDisk:
 
     @property
     def peers(self) -> str:
-        """What it is compared with: "7 like disks (d1, d2, d3 and 4 more)"."""
+        """The disks it is compared with: "7 like disks (d1, d2, d3 and 4 more)"."""
         count = len(self.siblings)
         if self.array:
             return f"{count} other members of {self.array}"
@@ -127,7 +127,7 @@ Rows = Mapping[str, Sequence["Row | None"]]
 
 
 class Windows:
-    """Adds up what disks did until it is a window of ``length_s`` seconds."""
+    """Adds up the I/O of disks until it fills a window of ``length_s`` seconds."""
 
     def __init__(self, length_s: float) -> None:
         self._length_s = length_s
@@ -231,8 +231,8 @@ def groups(
 
 
 def odd_one(rows: Rows) -> OddDisk | None:
-    """The disk among these that is slow for its load; ``None`` if none is, or it is unknown.
-    ``rows`` has the same windows of each (``None``: too little I/O)."""
+    """The disk among these that is slow for its load; ``None`` if there is none, or this is
+    unknown. ``rows`` has the rows of each disk for the same windows (``None``: too little I/O)."""
     rows = {name: found for name, found in rows.items() if has_enough(found)}
     if len(rows) <= MIN_SIBLINGS:
         return None
@@ -278,8 +278,8 @@ def _judged(odd: str, rows: Rows) -> OddDisk | None:
 
 
 def level(name: str, rows: Rows) -> float | None:
-    """How many times as long as its siblings, at the same load, a disk took in these windows (the
-    median); ``None`` where too few of them can be compared."""
+    """How many times as long as its siblings a disk took in these windows at the same load (the
+    median); ``None`` if too few windows can be compared."""
     rows = {other: found for other, found in rows.items() if any(found)}
     if name not in rows or len(rows) <= MIN_SIBLINGS:
         return None
@@ -316,8 +316,8 @@ def _burst(rows: Sequence[Row]) -> float:
 
 
 def _level(name: str, rows: Rows, sums: Mapping[str, Sequence[float]]) -> dict[int, float]:
-    """How a disk's windows compare with those of all others, by window; empty if too few can be
-    compared."""
+    """How a disk's windows compare with the windows of all other disks, by window; empty if too few
+    can be compared."""
     offs = dict(_against_others(name, rows, sums))
     windows = sum(row is not None for row in rows[name])
     return offs if len(offs) >= COVERED_SHARE * windows else {}
@@ -338,8 +338,8 @@ def _against_others(
 
 
 def _offs(rows: Rows, fit: _Fit) -> dict[str, dict[int, float]]:
-    """How much longer than predicted by this fit each disk's requests took, by window (logarithms),
-    less what all disks had in common in a window (a pause of the machine)."""
+    """How much longer than this fit predicts each disk's requests took, by window (logarithms). The
+    part that all disks have in common in a window (a pause of the machine) is subtracted."""
     off = {
         name: {n: row.time - fit.value(row.terms) for n, row in enumerate(found) if row}
         for name, found in rows.items()

@@ -50,9 +50,9 @@ class TunableChange:
 def frames_around(
     frames: Sequence[Frame], change: TunableChange, since: float = -inf
 ) -> tuple[list[Frame], list[Frame]]:
-    """(the last measured seconds before the change, the first after it), at most
+    """(the last measured seconds before the change, the first ones after it), at most
     ``SECONDS_COMPARED`` each. Seconds that began before ``since`` (an earlier change) are not used,
-    nor is the second right after the change: its I/Os were in flight during the change."""
+    nor is the second in which the change was made."""
     usable = measured_frames(frames)
     before = [f for f in usable if f.t <= change.t and frame_start_s(f) >= since]
     after = [f for f in usable if frame_start_s(f) > change.t]
@@ -82,7 +82,7 @@ def effect_text(
     after: Sequence[Frame],
     devices: Sequence[BlockDevice],
 ) -> str:
-    """What a tunable changed besides IOPS: CPUs of completions, merges, sizes."""
+    """The effects of a tunable besides IOPS: CPUs of completions, merges, sizes."""
     if change.name in COMPLETION_TUNABLES:
         return _completions_text(before, after, devices)
     irq = irq_of(change.name)
@@ -109,8 +109,8 @@ def effect_text(
 def _completions_text(
     before: Sequence[Frame], after: Sequence[Frame], devices: Sequence[BlockDevice]
 ) -> str:
-    """How the CPUs of BLOCK softirqs changed. These are counted for all disks together: if they
-    exceed these devices' I/Os, it is unknown which are theirs."""
+    """How the CPUs of BLOCK softirqs changed. Softirqs are counted for all disks together: if they
+    exceed the I/Os of these devices, it is unknown which belong to these devices."""
     counts = [_softirqs_by_cpu(frames, devices) for frames in (before, after)]
     if None in counts:
         return "most BLOCK softirqs are other disks', so this disk's cannot be counted"
@@ -161,7 +161,7 @@ def _interrupts_by_cpu(frames: Sequence[Frame], irq: int) -> dict[int, float]:
 
 
 def _cpu_shift_text(label: str, earlier: Mapping[int, float], now: Mapping[int, float]) -> str:
-    """How a count moved between CPUs: a move if a tenth of it is on other CPUs."""
+    """How a count moved between CPUs: it moved if a tenth of it is on other CPUs."""
     total_then, total_now = sum(earlier.values()), sum(now.values())
     if not earlier or not now:
         return f"{label} not measured"
@@ -182,7 +182,7 @@ def _cpu_shift_text(label: str, earlier: Mapping[int, float], now: Mapping[int, 
 
 
 def moved_share(earlier: Mapping[int, float], now: Mapping[int, float]) -> float:
-    """The part (0..1) of a count that is now on other CPUs, whatever its sum."""
+    """The part (0..1) of a count that is now on other CPUs. Changes of the sum don't matter."""
     total_then, total_now = sum(earlier.values()), sum(now.values())
     if total_then <= 0 or total_now <= 0:
         return 0.0
@@ -210,7 +210,7 @@ def _cpu_shares_text(counts: Mapping[int, float]) -> str:
     return f"{cpus_text(sorted(chosen))} ({percent} % each)"
 
 
-# -- what it did to IOPS
+# -- effect on IOPS
 
 
 def _iops_text(before: Sequence[Frame], after: Sequence[Frame]) -> str:
@@ -240,7 +240,7 @@ def _range_text(mean: float, seconds: Sequence[float]) -> str:
 SPAN_S = 5.0
 SPANS = 6
 MIN_FRAMES = 2
-"""Seconds of a span that are needed."""
+"""A span needs this many whole seconds."""
 
 
 @dataclass

@@ -33,7 +33,7 @@ class CountsSoFar:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """Return its complete state."""
+        """The complete state, for comparison."""
         return sorted(self.chosen.items()), sorted(self.bytes.items())
 
 
@@ -104,7 +104,7 @@ class Growth:
         if percentiles is None:
             percentiles = percentiles_of(self.bins)
         if self.max_ns is not None and max(percentiles.values(), default=0) > self.max_ns:
-            # the middle of the highest bucket may be above all of its values
+            # it is the middle of the highest bucket, which may be above all of its values
             percentiles = {name: min(value, self.max_ns) for name, value in percentiles.items()}
         return DirectionInterval(
             ios=self.ios,
@@ -167,7 +167,8 @@ def row_growth(
         old = pair.old.directions.get(name) if pair.old else None
         by = counted_by(pair.now, now)
         if old is not None:
-            # a counter rejected once stays rejected: another one is slightly ahead or behind
+            # a counter that was rejected once stays rejected: the numbers of two counters differ
+            # slightly
             by = max(by, counts.chosen.get(key, by), key=EVIDENCE.index)
         counts.chosen[key] = by
         sized = bytes_by_count(pair.now, name, now) if by == SAMPLES else None
@@ -236,8 +237,8 @@ def _grow_bins(
 def _max_growth(
     highest: int | None, now: DirectionStatus, old: DirectionStatus | None
 ) -> int | None:
-    """The slowest I/O of the interval: fio's own maximum if it rose in the interval, else from the
-    histogram's ``highest`` bucket (exact to a bucket's width)."""
+    """The slowest I/O of the interval: fio's own maximum if it rose in the interval, else the key
+    of the histogram's ``highest`` bucket, which is exact to a bucket's width."""
     if highest is None or not now.lat_max_ns:
         return highest
     before = old.lat_max_ns if old is not None and old.bins else None
@@ -282,7 +283,7 @@ def mean_of(total: LatencySum | None) -> float | None:
 
 
 FIELD = 64
-# a million rows of such counts still fit into a field, with its highest bit free
+# a million rows of such counts still fit into a field, and leave its highest bit free
 MAX_COUNT = 1 << 40
 _BEYOND = (1 << FIELD) - MAX_COUNT
 _GUARD = 1 << (FIELD - 1)

@@ -47,7 +47,8 @@ MIN_BLOCKS = 100
 """The lag is derived from the I/Os between the two moments, if their rate is based on at least this
 many blocks."""
 ENDED_SHARE = 0.2
-"""A row whose lag is smaller than another's by this share may have ended meanwhile."""
+"""If a row's lag is smaller than another row's by this share, the row may have ended between the
+two moments."""
 _COPIES_BYTES_LATE = (3, 42)
 _VERSION = re.compile(r"fio-(\d+)\.(\d+)")
 
@@ -104,7 +105,7 @@ class RowPair:
 
 
 def pair_rows(status: FioStatus, previous: FioStatus | None, ramps: Ramps) -> list[RowPair]:
-    """Pair every row of a document with the same row in the one before."""
+    """Pair every row of a document with the same row in the document before."""
     pairs = []
     clock_s = (status.timestamp_ms - previous.timestamp_ms) / 1000 if previous else 0.0
     for index, now in enumerate(status.jobs):
@@ -285,7 +286,7 @@ def windows_without_logs(
     pairs: list[RowPair], row_seconds: Mapping[int, float], windows: Windows
 ) -> Windows:
     """``windows`` without the seconds in which fio wrote its logs (except for the jobs' CPU time),
-    if its runtime continues beyond the end of all I/O that this interval may have had."""
+    if fio's runtime goes on after the end of all I/O that this interval may have had."""
     remaining = []
     for pair in pairs:
         if not pair.has_grown:
@@ -348,7 +349,7 @@ def ran_ms(job: JobStatus) -> float:
 
 
 def _verifies(job: JobStatus) -> bool:
-    # with a backlog, verify reads while it writes
+    # with a backlog (verify_backlog), fio also reads while it writes
     if "verify_backlog" in job.options:
         return False
     return "verify" in job.options and job.options.get("do_verify", "1").strip() not in OFF_VALUES
@@ -372,8 +373,8 @@ def _plausible(clock: float, runtime: float, arrival: float) -> bool:
 
 # How long the jobs of a group took together, and whether they ran at the same time.
 #
-# A sum of rates is a rate only if they did. fio divides the I/Os of a group by the longest run time
-# of its jobs instead ("Run status group"), whenever they began.
+# A sum of their rates is a rate only if they did. fio itself divides the I/Os of a group by the
+# longest run time of its jobs ("Run status group"), regardless of when they began.
 
 
 WHOLE_SHARE = 0.95
@@ -454,7 +455,7 @@ def begins_ms(jobs: Sequence[JobStatus]) -> Iterator[float]:
 
 
 def _verifies_later(job: JobStatus) -> bool:
-    """Whether a job's reads verify its writes after the last of them."""
+    """Whether a job reads to verify its writes only after all of them."""
     options = job.options
     issued = {name for name, part in job.directions.items() if part.issued and name != MIXED}
     return (

@@ -433,7 +433,7 @@ def _exceeds_depth(
         if not seconds or not job.in_flight or not (job.measures_latency and job.times_all):
             continue
         max_total_s = job.in_flight * (seconds + (growth.max_ns or 0) / 1e9)
-        # with sqthread_poll clat alone is wrong
+        # with sqthread_poll only clat is wrong
         sums = (latency for latency in (growth.clat, growth.lat) if latency is not None)
         if any(total.mean_ns * total.count / 1e9 > factor * max_total_s for total in sums):
             return True

@@ -77,8 +77,8 @@ class AmbiguousLine(UsageError):
 
 
 def canonical_text(text: str, environment: Mapping[str, str]) -> str:
-    """``text`` in a form that every reader understands alike: one option or header per line, no
-    comment after it, ``${VAR}`` replaced where it is set (``unset_variables`` finds the others).
+    """``text`` in a form that has only one meaning: one option or header per line, no comment after
+    it, ``${VAR}`` replaced where it is set (``unset_variables`` finds the others).
 
     Raises AmbiguousLine for the first ambiguous line."""
     lines: list[str] = []
@@ -278,7 +278,7 @@ def only_sections(text: str, indices: Iterable[int]) -> str:
 
 
 def parse_override(text: str) -> tuple[str, str]:
-    """``K=V`` of --set as (option, value); UsageError if it is not of that form."""
+    """``K=V`` of --set as (option, value); UsageError if the text has another form."""
     name, separator, value = text.partition("=")
     name = name.strip()
     if not separator or not name:
@@ -449,7 +449,7 @@ class CapturedRow:
 
     @property
     def ratio(self) -> float | None:
-        """Replayed requests per second, relative to the captured ones."""
+        """Replayed requests per second divided by captured ones."""
         if self.replayed is None or not self.captured.rate:
             return None
         return self.replayed.rate / self.captured.rate

@@ -124,7 +124,7 @@ class FioLog:
 
     @property
     def averaged(self) -> bool:
-        """Whether its lines are windows."""
+        """Whether the log's lines are averages over windows."""
         return bool(self.windows)
 
 
@@ -159,8 +159,8 @@ def log_epoch_ms(line: str) -> int | None:
 
 def read_log(kind: str, lines: Iterable[str], base_ms: int | None = None) -> FioLog:
     """Fold a log's lines; memory grows only with its seconds. Its times count from ``base_ms``
-    (``None``: the job's start, or the first line's). ValueError for a log of more seconds, windows
-    or different latencies than can be kept."""
+    (``None``: the start of the job, or the time of the first line). ValueError for a log of more
+    seconds, windows or different latencies than can be kept."""
     log = FioLog(kind, base_ms=base_ms or 0)
     reader = _Reader(log)
     for line in lines:
@@ -316,9 +316,9 @@ class Logs:
                          None if speed is None else 1024 * speed, mean.get(index))  # fmt: skip
 
     def _sums(self, kind: str, width: float, direction: str = "") -> dict[int, tuple[float, float]]:
-        """For each interval of ``width`` seconds, by its number: the values of all jobs and
-        directions times their seconds, and the seconds covered by any of them (for latencies: the
-        sum of the seconds of all)."""
+        """For each interval of ``width`` seconds, by its number: the sum of value times seconds
+        over all jobs and directions, and the most seconds that one of them covers (for latencies:
+        the sum of all their seconds)."""
         totals: dict[int, list[float]] = {}
         covered: dict[int, float] = {}
         reached = 0

@@ -31,7 +31,7 @@ class Row:
 
     @property
     def members(self) -> int:
-        """Return its jobs."""
+        """The number of jobs in the row."""
         return sum(_count(section.options, "numjobs") for section in self.sections)
 
     @property
@@ -53,7 +53,7 @@ def rows_of(sections: Sequence[Section], count: int) -> tuple[Row, ...] | None:
     __show_run_stats): without group_reporting a row for each job, with it one for each group.
 
     If that gives another number of rows, or only some sections are grouped, each row counts as the
-    sum of all sections. ``None`` if there are none."""
+    sum of all sections. ``None`` without sections."""
     if not sections:
         return None
     grouped = {flag(section.options, "group_reporting") for section in sections}
@@ -175,7 +175,7 @@ def _max_uncompleted(job: JobStatus, direction: DirectionStatus) -> int:
 
 
 def is_single(job: JobStatus) -> bool:
-    """Whether a row is surely one job; then ``job_runtime_ms`` is its clock in any case."""
+    """Whether a row is surely one job; then its ``job_runtime_ms`` is the job's clock."""
     return _members(job) == 1
 
 
@@ -294,7 +294,7 @@ class Ramps:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """Return its complete state."""
+        """The complete state, for comparison."""
         return sorted(self._finished_rows), sorted(self._seen_rows)
 
     def is_over(self, index: int, job: JobStatus) -> bool:

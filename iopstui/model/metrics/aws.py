@@ -1,6 +1,6 @@
 """Figures of AWS volumes (EBS and instance store) in an interval, from their own counters.
 
-The counters are those of NVMe log page D0h (linux/nvme/aws.py), as published. None of it was seen
+The counters are those of NVMe log page D0h (linux/nvme/aws.py), as published. This was not tested
 on real hardware."""
 
 from __future__ import annotations

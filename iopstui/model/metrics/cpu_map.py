@@ -39,7 +39,7 @@ class CpuRow:
 
     @property
     def busy(self) -> float | None:
-        """Percent of time not idle (waiting for I/O is idle)."""
+        """Percent of the time in which the CPU is busy; time that it waits for I/O is idle."""
         return None if self.load is None else max(0.0, 100 - self.load.idle - self.load.iowait)
 
 

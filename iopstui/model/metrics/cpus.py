@@ -137,7 +137,7 @@ class CpuFrames(LazyDict[int, CpuFrame]):
         return frames
 
     def unbuilt(self) -> CpuInterval | None:
-        """The data they are built from; ``None`` once built."""
+        """The data that the figures are built from; ``None`` once they are built."""
         return self._interval_of
 
     def __iter__(self) -> Iterator[int]:
@@ -163,7 +163,8 @@ def busy_of(cpus: Mapping[int, CpuFrame]) -> list[float]:
 
 
 def steal_of(cpus: Mapping[int, CpuFrame], wanted: Collection[int]) -> dict[int, float]:
-    """Percent that the hypervisor took of each of the ``wanted`` CPUs, where reported."""
+    """Percent of the time that the hypervisor took from each of the ``wanted`` CPUs, if
+    reported."""
     between = _interval_of(cpus)
     loads = (
         ((cpu, cpus[cpu].load) for cpu in wanted if cpu in cpus)
@@ -273,9 +274,9 @@ Counts = Mapping[int, int]
 
 
 class IrqRates(Mapping[int, Mapping[int, float]]):
-    """Interrupts per second by number and CPU, for those in both readings. A wide machine has tens
-    of thousands of these figures, most of them 0 and few shown, so an interrupt's rates are
-    computed on demand. Their sums don't need that."""
+    """Interrupts per second by number and CPU, for interrupts and CPUs in both readings. A wide
+    machine has tens of thousands of these figures, most of them 0 and few shown, so an interrupt's
+    rates are computed on demand. Their sums don't need that."""
 
     __slots__ = ("_counts", "_earlier_counts", "_irqs", "_rates_by_irq", "_seconds")
 
@@ -355,7 +356,7 @@ Sent = tuple[float, float]
 
 
 class SentBytes:
-    """Rates of what block devices read and wrote for fio's processes."""
+    """Bytes per second that block devices read and wrote for fio's processes."""
 
     def __init__(self) -> None:
         self.previous = (0, 0)

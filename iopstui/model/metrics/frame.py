@@ -150,7 +150,7 @@ class Frame:
 
     @property
     def holds(self) -> bool:
-        """Whether the row's rates are those of the job in the whole interval."""
+        """Whether the rates of the row are the job's rates for the whole interval."""
         return not self.flags & _UNSURE
 
     @property

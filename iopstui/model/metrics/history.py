@@ -105,7 +105,7 @@ class _Fold:
 
 class History:
     """The past of a fixed set of series, in order of time. ``add`` drops a sample that is not later
-    than the one before. ``window`` returns any span as a fixed number of columns."""
+    than the one before. ``window`` returns any span of time as a fixed number of columns."""
 
     def __init__(
         self,
@@ -198,8 +198,8 @@ class History:
         """``columns`` values from ``start`` on, each over ``column_s`` seconds.
 
         A column shows the samples whose middle lies in it (their time-weighted mean, or the
-        maximum), or, if it is narrower than a sample, the sample that covers its own middle.
-        Otherwise it is a gap."""
+        maximum), or, if it is narrower than a sample, the sample that covers the middle of the
+        column. Otherwise it is a gap."""
         values_by_column: list[float | None] = [None] * max(columns, 0)
         level = self._level(start)
         if not len(level) or column_s <= 0:

@@ -17,7 +17,7 @@ from iopstui.model.metrics.statistics import Steadiness, steadiness
 MIN_SHARE = 0.05
 """A section with less than this share of the I/Os does not make a stage."""
 MIN_IOS = 100
-"""With fewer I/Os, single ones make rounds differ."""
+"""Fewer I/Os are not judged: rounds would differ by chance."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class LatencyStats:
 
     @classmethod
     def from_bins(cls, bins: Bins) -> LatencyStats:
-        """Return the figures of a histogram; unknown, not 0, if it is empty."""
+        """The figures of a histogram; unknown, not 0, if it is empty."""
         ios = sum(bins.values())
         mean = sum(key * count for key, count in bins.items()) / ios if ios else None
         values = histogram.percentiles(bins)

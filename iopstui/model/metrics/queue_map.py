@@ -172,7 +172,7 @@ def _serving_cpus(counts: Mapping[int, float] | None) -> tuple[int, ...]:
 def _node(
     device: BlockDevice, vector: IrqVector | None, cpus: Sequence[int], topology: Topology
 ) -> int | None:
-    """The interrupt's NUMA node, else that of the queue's CPUs, else the disk's."""
+    """The interrupt's NUMA node, else the node of the queue's CPUs, else the disk's."""
     if vector is not None and vector.node is not None:
         return vector.node
     nodes = {topology.nodes.get(cpu) for cpu in cpus}
@@ -239,7 +239,7 @@ def completion_text(device: BlockDevice, completes: str | None) -> str:
 
 
 def why_no_interrupt(device: BlockDevice) -> str:
-    """Why a device has no interrupt of its own to show; "" if it has a known one."""
+    """Why a device has no interrupt of its own to show; "" if it has one."""
     if any(v.hctx is not None or v.shared for v in device.irqs):
         return ""
     if device.irqs:

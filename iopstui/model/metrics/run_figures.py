@@ -27,8 +27,8 @@ from iopstui.model.sources import POWER
 
 
 class DeviceTotal(Totals):
-    """Means of a device, or of several together, over the intervals that count; ``ios`` is what it
-    completed in all intervals, including fio's ramp (``None``: not known)."""
+    """Means of a device, or of several together, over the intervals that count; ``ios`` are the
+    I/Os it completed in all intervals, including fio's ramp (``None``: not known)."""
 
     FIGURES = (DiskRates.ios_s, DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.aqu_sz,
                DiskRates.util, DiskRates.bytes_s, DiskRates.data_s, DiskRates.merges_s,
@@ -79,7 +79,7 @@ class RunFigures(Totals):
         self._all_hosts = self._idle = False
 
     def add(self, frame: Frame, layers: Sequence[str] = ()) -> bool:  # type: ignore[override]
-        """Add an interval. Returns whether its kernel figures were counted."""
+        """Add an interval. Return whether its kernel figures were counted."""
         counted = not UNCOUNTED & frame.flags
         fio = frame.fio if counted else None
         seconds = fio.seconds if fio is not None else None
@@ -134,8 +134,9 @@ class RunFigures(Totals):
         return self.layers[name]
 
     def _accepts(self, all_hosts: bool) -> bool:
-        """Whether to count an interval of many hosts. Only seconds with all hosts count, because a
-        missing host has not done 0; if there is none, seconds of the present hosts count."""
+        """Whether to count an interval of many hosts. Only seconds with figures of all hosts count,
+        because a missing host does not mean 0 I/Os; without such a second, the seconds with fewer
+        hosts count."""
         if all_hosts and not self._all_hosts:
             self._all_hosts = True
             for totals in (self, self.device, *self.layers.values()):

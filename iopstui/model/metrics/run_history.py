@@ -101,8 +101,8 @@ class RunHistory:
     def start_run(
         self, step: int, job: str, title: str, options: Mapping[str, str] | None = None
     ) -> None:
-        """A run begins, or goes on with its next phase. ``options`` are those common to all
-        sections of its job; without them they are taken from the ``title``."""
+        """Begin a run, or go on with its next phase. ``options`` are common to all sections of its
+        job; without them they are taken from the ``title``."""
         options = options or {}
         now = self._current
         is_current = now is not None and now.row.step == step
@@ -145,7 +145,7 @@ class RunHistory:
         changes[device, name] = (first, now)
 
     def finish_run(self, step: int, outcome: str) -> None:
-        """A run is over; one that never started its job does not count."""
+        """Finish a run; a run that never started its job does not count."""
         now = self._current
         if now is None or now.row.step != step:
             return
@@ -194,8 +194,8 @@ class RunHistory:
         return next((row for row in reversed(self._rows) if row.iops is not None), None)
 
     def toggle_base(self) -> RunRow | None:
-        """Make the newest finished run the base and return it. ``None``: it was the base, and there
-        is none now; or no run is finished yet."""
+        """Make the newest finished run the base and return it. If it was the base already, there is
+        no base afterwards. ``None``: there is no base now."""
         newest = self.last
         if newest is None or newest.step == self.base:
             self.base = None

@@ -121,7 +121,7 @@ class Share:
 
     @property
     def protocol(self) -> str:
-        """ "NFS" or "SMB"."""
+        """The name of the protocol: "NFS" or "SMB"."""
         return NFS_PROTOCOL if self.smb is None else SMB_PROTOCOL
 
     @property
@@ -136,12 +136,12 @@ class Share:
 
     @property
     def read(self) -> OperationRates:
-        """READ and READ_PLUS together; all 0 if there was none."""
+        """The READ and READ_PLUS operations together; all 0 if there was none."""
         return self._together(self.operations[name] for name in READS if name in self.operations)
 
     @property
     def write(self) -> OperationRates:
-        """WRITE; all 0 if there was none."""
+        """The WRITE operations; all 0 if there was none."""
         return self.operations.get(WRITE) or self._together(())
 
     @property

@@ -321,7 +321,8 @@ def spread_of(pairs: Sequence[tuple[float, float]]) -> float | None:
 
 
 MIXTURE = 4.0
-"""Of the values tried (1, 2, 4, 8) this gives about the narrowest intervals after 4 to 20 runs."""
+"""The variance of the mixture. Of the values tried (1, 2, 4, 8) this one gives about the narrowest
+intervals after 4 to 20 runs."""
 MIN_RUNS = 6
 """No result with fewer runs. Intervals are finite from 4 on, but a disturbance with a rhythm can
 hit only one variant in 2 of the 2^n random orders: 3 % with 6 runs."""

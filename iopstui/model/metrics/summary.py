@@ -55,9 +55,9 @@ class SecondRates:
                 self._active_s[name] = self._active_s.get(name, 0.0) + fio.seconds
 
     def contradicted(self, summary: Mapping[str, Any]) -> list[ContradictedRate]:
-        """The rates of ``fio_summary`` that differ from those of the seconds by more than 20 %:
-        lower than over all seconds, or higher than in the seconds with I/O and beyond what the
-        queue depth allows (I/O may have filled only a part of a second)."""
+        """The rates of ``fio_summary`` that differ by more than 20 % from the rates of the seconds:
+        a rate below that of all seconds, or above that of the seconds with I/O and also beyond what
+        the queue depth allows (I/O may have filled only a part of a second)."""
         found = []
         for name, part in summary["total"].items():
             stated, active_s = part.get("iops"), self._active_s.get(name, 0.0)
@@ -128,7 +128,7 @@ def _beyond_counts(status: FioStatus) -> Iterator[ContradictedRate]:
 
 def _beyond_depth_of_jobs(status: FioStatus) -> Iterator[ContradictedRate]:
     """The rates that would need more I/Os in flight than the job can have (N = X·R). Rows of a
-    group whose job file is not known are not checked: its depth is unknown."""
+    group whose job file is not known are not checked: the group's depth is unknown."""
     for job in status.jobs:
         if job.in_flight is None and flag(job.options, "group_reporting"):
             continue

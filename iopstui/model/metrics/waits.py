@@ -52,15 +52,15 @@ MIRRORED = 1.5
 DIRECTIONS = ("r", "w", "d")
 MAX_LAYERS = 64
 SENT_SHARE = 0.02
-"""A job that sends less than this share of its bytes to a device has them answered elsewhere."""
+"""If a job sends less than this share of its bytes to a device, they are answered elsewhere."""
 CACHE, UNSENT = "page cache", "not sent to a disk"
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """The devices below a target. ``tops`` are those whose counters count its I/Os, ``lower`` the
-    devices directly below each one, in order from the top; ``raid`` the level of each md array
-    ("raid5")."""
+    """The devices below a target. ``tops`` are the devices whose counters count the target's I/Os,
+    ``lower`` the devices directly below each one, in order from the top; ``raid`` the level of each
+    md array ("raid5")."""
 
     tops: tuple[str, ...] = ()
     lower: Lower = field(default_factory=dict)
@@ -196,8 +196,9 @@ class JobLoad:
 
 @dataclass(frozen=True, slots=True)
 class RequestTimes:
-    """Means of the probe for the lowest devices: issue to completion, and allocation to issue
-    (``None`` without its part "way": what diskstats counts beyond the first)."""
+    """Mean times of requests of the lowest devices, from the probe: issue to completion, and
+    allocation to issue (``None`` without the probe's part "way"; it is then the rest of the time
+    that diskstats counts)."""
 
     device_ns: float
     queue_ns: float | None = None
@@ -465,7 +466,7 @@ class MeanWaits:
         self._sums: dict[tuple[str, str], tuple[float, float]] = {}
 
     def add(self, waits: Waits | None, seconds: float | None) -> None:
-        """Count one interval; stalled ones are skipped, because they have counts of one moment, not
+        """Count one interval. Stalled ones are skipped: their counts are of one moment, not
         means."""
         if waits is None or not seconds or waits.stalled:
             return

@@ -23,7 +23,7 @@ BURST_FACTOR = 1.1
 """A second above this multiple of the baseline uses credits; less could be noise."""
 NEAR_BASELINE = 0.05
 BASELINE_SECONDS = 3
-"""Seconds at the baseline, with I/Os waiting, after which the credits were used up."""
+"""After this many seconds at the baseline, with I/Os waiting, the credits count as used up."""
 MIN_QUEUE = 1.0
 """Mean requests in flight. With less, the job sets the rate, not a limit."""
 NEAR_LIMIT = 0.05
@@ -99,7 +99,7 @@ class VolumeGauge:
             return ""
         lasts = bucket.lasts_s(rate, self.level)
         if self._burst_seconds == 1:
-            # the burst began somewhere in this second, so its rate says little
+            # the burst began somewhere in this second, so its rate is not that of the burst
             return "burst"
         if rate > BURST_FACTOR * bucket.refill and lasts is not None:
             return f"burst for {'' if self.known else '≤ '}{clock(lasts)} more"
@@ -120,8 +120,8 @@ def gauges(figures: PromisedFigures) -> tuple[VolumeGauge, ...]:
 def rate_limits(
     figures: PromisedFigures, kind: str, disk: DiskRates, volumes: int = 1
 ) -> list[float]:
-    """The limits to draw beside the IOPS or bytes/s of ``volumes`` volumes together: at the
-    baseline, and in a burst if it is higher. IOPS are those of I/Os as large as the device's."""
+    """The limits to draw beside the IOPS or bytes/s of ``volumes`` volumes together: the baseline,
+    and the burst rate if it is higher. IOPS are those of I/Os as large as the device's."""
     ios = (disk.r_s or 0.0) + (disk.w_s or 0.0)
     moved = (disk.r_bytes_s or 0.0) + (disk.w_bytes_s or 0.0)
     size = max(1, round(moved / ios)) if ios else figures.volume.random_size

@@ -83,7 +83,7 @@ class PromisedFigures:
         return sorted(limits, key=lambda limit: limit.rate)
 
     def instance_limit(self, burst: bool = False) -> InstanceLimit | None:
-        """The limit of the instance; ``None`` if there is none."""
+        """The limit of the instance; ``None`` if it has none."""
         if self.instance is None:
             return None
         if self.cached and self.instance.cached is not None:

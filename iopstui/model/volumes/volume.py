@@ -24,7 +24,7 @@ class Source:
 
     @property
     def text(self) -> str:
-        """The page and its date, for people."""
+        """The page and its date as text."""
         return f"{self.page} ({'read' if self.read else 'of'} {self.date})"
 
     def outdated(self, today: datetime.date) -> bool:
@@ -170,7 +170,7 @@ class Provision:
     throughput: Formula | None = None
     adds: bool = False
     required: bool = False
-    """It must be bought: without it the class has no figure."""
+    """Whether it must be bought: without it the class has no figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ class VolumeClass:
 
     @property
     def id(self) -> str:
-        """ "aliyun/essd-pl1"."""
+        """The id, such as "aliyun/essd-pl1"."""
         return f"{self.provider}/{self.name}"
 
     @property
@@ -229,7 +229,7 @@ class InstanceLimit:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An instance size, with its limits without the host's cache, with it, and in a burst."""
+    """An instance size and its limits: without the host's cache, with it, and in a burst."""
 
     provider: str
     name: str
@@ -240,7 +240,7 @@ class Instance:
 
     @property
     def id(self) -> str:
-        """ "azure/Standard_D8ds_v4"."""
+        """The id, such as "azure/Standard_D8ds_v4"."""
         return f"{self.provider}/{self.name}"
 
 

@@ -40,8 +40,8 @@ class DiskTotal(Totals):
 
 @dataclass
 class GroupTotal:
-    """What a cgroup did in the whole watch: I/Os and bytes; ``waited_s`` is the time in which one
-    of its tasks waited for I/O (``None``: not known)."""
+    """I/Os and bytes of a cgroup in the whole watch; ``waited_s`` is the time in which one of its
+    tasks waited for I/O (``None``: not known)."""
 
     name: str
     use: DiskUse = NO_USE
@@ -75,8 +75,8 @@ class FindingCount:
 
 class WatchTotals:
     """Totals of a watch, which takes a sample each ``interval_s``; feed every frame and finding.
-    ``watched_s`` is the watch's length; ``gap_s`` is how much of it has no samples of its own (a
-    sample came too late); ``fired`` counts how often each trigger fired; ``share`` has the
+    ``watched_s`` is the watch's length; ``gap_s`` is the part of it without samples, because a
+    sample came too late; ``fired`` counts how often each trigger fired; ``share`` has the
     operations on the watched mounts."""
 
     def __init__(self, names: Sequence[str], interval_s: float) -> None:

@@ -1,4 +1,5 @@
-"""Rules on cgroups: one that does most of a disk's I/O, one that is slowed down by its limit."""
+"""Rules on cgroups: a group that does most of a disk's I/O, a group that is slowed down by its
+limit."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def dominant_cgroup(evidence: Evidence) -> Finding | None:
 
 
 def needs_cgroup_readings(evidence: Evidence) -> bool:
-    """Whether it is worth reading which cgroups do I/O."""
+    """Whether the evidence makes it worth reading which cgroups do I/O."""
     frames = recent_frames(evidence)
     return bool(frames) and any(
         all(name in frame.disks and _is_in_use(frame.disks[name]) for frame in frames)

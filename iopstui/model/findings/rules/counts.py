@@ -135,7 +135,7 @@ def count_mismatch(evidence: Evidence) -> Finding | None:
     counted = device_io.ios_s if less else device_io.data_ios_s
     why = (_why_less if less else _why_more)(evidence, device_io, fio_s, fio_bytes_s(frames))
     if why[1] == FIND_PROGRAM and shared_device(evidence) is not None:
-        return None  # the finding "neighbour" names that program, once it is known
+        return None  # the finding "neighbour" names the other program once it is known
     return Finding(
         "disagree",
         f"fio does {units.number(fio_s)} IOPS, {device_names_text(devices)}"

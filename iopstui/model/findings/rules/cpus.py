@@ -1,4 +1,5 @@
-"""Rules on CPUs: who takes them away, which ones complete I/O, and where interrupts go."""
+"""Rules on CPUs: who takes them away from jobs, which of them complete I/O, and where interrupts
+go."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def cpu_steal(evidence: Evidence) -> Finding | None:
     cpus = job_cpus(frames) if frames and frames[0].fio else set(evidence.online)
     percents: dict[int, list[float]] = {cpu: [] for cpu in cpus}
     for frame in reversed(frames):
-        # there may be hundreds: those that lost little in one second are not looked at further
+        # there may be hundreds of CPUs: leave out those that lost little in one second
         steal = steal_of(frame.cpus, percents)
         percents = {
             cpu: [*later, steal[cpu]] if cpu in steal else later
@@ -149,9 +150,9 @@ def _completions_by_cpu(
     frames: Sequence[Frame], evidence: Evidence
 ) -> tuple[str, dict[int, float]] | None:
     """Which CPUs ran the completions; ``None`` if unknown. A device with several queues completes
-    inside its hard interrupts, so these are counted. With one queue, BLOCK softirqs are counted;
-    they are those of all disks, so they must not exceed the device's I/Os and must run where its
-    interrupt arrives."""
+    inside its hard interrupts, so its interrupts are counted. With one queue, BLOCK softirqs are
+    counted; they come from all disks, so they must not exceed the device's I/Os and must run where
+    its interrupt arrives."""
     block, irq = mean_by_cpu(frames, "block_s"), mean_by_cpu(frames, "irq_s")
     softirqs, interrupts = sum(block.values()), sum(irq.values())
     several = any(len(device.hctxs) > 1 for device in evidence.devices)
@@ -168,7 +169,7 @@ def _completions_by_cpu(
 
 
 def interrupt_outside(evidence: Evidence) -> Finding | None:
-    """An interrupt that is served on none of its queue's CPUs."""
+    """An interrupt that no CPU of its queue serves."""
     frames = recent_frames(evidence)
     for device, vector, counts in _interrupts_by_cpu(frames, evidence):
         cpus = next((h.cpus for h in device.hctxs if h.index == vector.hctx), ())

@@ -1,5 +1,5 @@
-"""Rules on how IOPS and latency change with depth, block size and time. One reading cannot tell a
-configured limit from the disk's own; two can."""
+"""Rules on how IOPS and latency change with depth, block size and time. One reading cannot
+distinguish a configured limit from the disk's own limit; two readings can."""
 
 from __future__ import annotations
 
@@ -172,8 +172,8 @@ def _reached_text(counted: Sequence[str] | None) -> str:
 
 
 def _limit_text(evidence: Evidence, now: SteadyRun, counted: Sequence[str] | None) -> str:
-    """Names the limit of the bought volume that the figure has reached; "" if it has reached none,
-    or if the volume's own count (``counted``) names another."""
+    """Name the limit of the bought volume that the figure has reached; "" if it has reached none,
+    or if the volume's own count (``counted``) names another limit."""
     volume, size = evidence.volume, now.shape.block_size
     if volume is None or not size:
         return ""
@@ -276,7 +276,7 @@ def _is_used_by_others(evidence: Evidence, after: Sequence[Frame]) -> bool:
     return share is None or share.most >= OTHERS_SHARE
 
 
-# Whether the same load goes on, and where its rate steps down.
+# whether the same load goes on, and where its rate steps down
 
 
 MAX_STEP_SHARE = 0.75
@@ -308,7 +308,7 @@ def _has_step_down(iops: Sequence[float]) -> bool:
     load without a step it nearly always fails."""
     least = [*accumulate(iops, min)][SECONDS_PER_SIDE - 1 :]
     most = [*accumulate(reversed(iops), max)][SECONDS_PER_SIDE - 1 :]
-    # the seconds before the first split against those after it, and so on
+    # compare the seconds before the first split with those after it, and so on
     return any(map(lt, most[-1 - SECONDS_PER_SIDE :: -1], least))
 
 

@@ -31,7 +31,8 @@ FIRST_S = 2.0
 """If counting began before this second of the session, the text says "since the start"."""
 LOG_WIDTH = 72
 RECENT_ERROR_S = 600.0
-"""A superblock keeps its errors until it is checked; old ones say nothing about these seconds."""
+"""Older errors are ignored: a superblock keeps its errors until it is checked, and they say nothing
+about these seconds."""
 
 
 def device_temperature(evidence: Evidence) -> Finding | None:
@@ -148,8 +149,8 @@ def _file_system_errors(evidence: Evidence) -> Finding | None:
 
 
 def nvme_errors(evidence: Evidence) -> Finding | None:
-    """Resets, retries, failovers and errors that the kernel counted of an NVMe disk, its paths and
-    its controllers since the run began."""
+    """Resets, retries, failovers and errors of an NVMe disk, its paths and its controllers that the
+    kernel has counted since the run began."""
     for name, state in evidence.conditions.devices.items():
         before = evidence.start_conditions.devices.get(name, DeviceState()).nvme
         parts = [

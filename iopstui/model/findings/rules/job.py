@@ -61,7 +61,7 @@ def cpu_bound_jobs(evidence: Evidence) -> Finding | None:
     if not frames or evidence.shape.polls or evidence.shape.paced:
         return None
     busy, full = saturated_jobs(frames)
-    # a job whose I/Os fail at once is busy with that
+    # a job whose I/Os fail at once uses its CPU for that
     if not full or any(frame.fio.failed for frame in frames if frame.fio is not None):
         return None
     jobs = max(len(busy), evidence.shape.jobs if len(busy) >= FOLLOWED_JOBS else 1)
@@ -83,7 +83,7 @@ def cpu_bound_jobs(evidence: Evidence) -> Finding | None:
 
 
 def _not_sent(evidence: Evidence, frames: Sequence[Frame]) -> str:
-    """That hardly any I/O of the job reaches a disk, and why; "" if it does."""
+    """Say that hardly any I/O of the job reaches a disk, and why; "" if it does."""
     upper = {link.name for link in evidence.links if link.below}
     lowest = [device for device in evidence.tree if device.name not in upper] or evidence.devices
     disks = device_figures(frames, lowest)
@@ -115,7 +115,8 @@ def _not_sent_end(evidence: Evidence, frames: Sequence[Frame]) -> str:
 
 
 def _advice_to_full_jobs(evidence: Evidence, frames: Sequence[Frame]) -> tuple[Advice, str]:
-    """More jobs help only on CPUs that have time, which pinned ones don't reach: (advice, key)."""
+    """Advice to add jobs, as (advice, key): they help only on CPUs that have time, which pinned
+    jobs don't reach."""
     is_pinned = all(job.pinned for job in frames[-1].jobs)
     if is_pinned or not cpus_have_time(evidence):
         return advise("larger-blocks"), ""

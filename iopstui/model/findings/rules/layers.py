@@ -31,12 +31,12 @@ from iopstui.model.rates import fmean
 from iopstui.model.sizes import size_text
 
 FEW_IOPS = 10.0
-# extra reads on the members of a parity array for each of its writes
+# extra reads on the members of a parity array per write to the array
 EXTRA_READS_PER_WRITE = 0.5
 # bytes moved below for each byte written above, and the part of the I/Os held by the upper layer
 BYTES_BELOW_PER_BYTE = 1.5
 HELD_SHARE = 0.3
-# of a scheduler: how much longer one direction waits, in ms and as a multiple
+# how much longer one direction waits in a scheduler than the other, in ms and as a multiple
 STARVED_MS = 30.0
 STARVED_FACTOR = 5.0
 CROWDED_QUEUE = 3.0
@@ -83,7 +83,7 @@ def parity_reads(evidence: Evidence) -> Finding | None:
 def _parity_cost(
     frame: Frame, name: str, members: Sequence[str]
 ) -> tuple[float, float, float] | None:  # fmt: skip
-    """(the array's writes, its members' extra reads and writes per second) of one second."""
+    """Writes to the array, and extra reads and writes on its members, per second, in one second."""
     array, under = frame.disks.get(name), [frame.disks[m] for m in members if m in frame.disks]
     if array is None or not under or not array.w_s or array.w_s < FEW_IOPS:
         return None
@@ -127,7 +127,7 @@ def first_writes(evidence: Evidence) -> Finding | None:
 def _bytes_above_and_below(
     frame: Frame, name: str, lower: Sequence[str]
 ) -> tuple[float, float] | None:
-    """(bytes written above, bytes moved below for them) of one second."""
+    """Bytes written above the layer, and the bytes moved below for them, in one second."""
     top, under = (
         frame.disks.get(name),
         [frame.disks[below] for below in lower if below in frame.disks],
@@ -248,7 +248,7 @@ def write_back(evidence: Evidence) -> Finding | None:
     ):
         return None
     ios = [waits.ios - (waits.cpu or 0.0) for waits in waits_by_frame]
-    # most of the time a job has a write that has not returned
+    # on average each job has a write under way for at least half of the time
     if min(ios) < 0.5 * shape.jobs:
         return None
     return Finding(

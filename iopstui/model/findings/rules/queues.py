@@ -1,4 +1,4 @@
-"""Rules on where I/Os wait: above the device, or for one of its tags."""
+"""Rules on where I/Os wait: above the device, or for one of the device's tags."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ MIN_WAITING = 1.0
 MIN_WAITING_SHARE = 0.3
 MANY_WAITING = 4.0
 MANY_WAITING_SHARE = 0.5
-"""At least ``MANY_WAITING`` I/Os and this share of those in flight: most of them wait."""
+"""Most I/Os wait if they are at least ``MANY_WAITING`` and this share of those in flight."""
 BLOCKED_PERCENT = 30.0
 """Jobs that wait in io_submit for this percentage of the time submit as if they were
 synchronous."""
@@ -143,7 +143,7 @@ def _iocost_cause(evidence: Evidence) -> tuple[str, Advice] | None:
 
 
 def _blocked_submission(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, Advice] | None:
-    """As ``_iocost_cause``, where the jobs wait inside the system call that submits."""
+    """As ``_iocost_cause``, for jobs that wait inside the system call that submits I/O."""
     shape = evidence.shape
     totals = [frame.fio.total for frame in frames if frame.fio is not None]
     slat_s = [t.iops * t.slat_ns / 1e9 for t in totals if t.iops and t.slat_ns is not None]
@@ -153,7 +153,7 @@ def _blocked_submission(evidence: Evidence, frames: Sequence[Frame]) -> tuple[st
     inside, on_cpu = 100 * min(fmean(slat_s) / shape.jobs, 1.0), fmean(used)
     if inside - on_cpu < BLOCKED_PERCENT or not _seen_blocked(evidence):
         return None
-    # iocost makes the call that submits wait: its own counter shows how long
+    # iocost makes the submitting call wait; its own counter shows how long
     if tag_shortage(evidence) is not None or _costed_devices(evidence):
         return None
     on_file = _on_file(evidence)
@@ -188,8 +188,8 @@ def _on_file(evidence: Evidence) -> bool:
 
 
 def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, Advice] | None:
-    """As ``_iocost_cause``, where no counter shows the cause; ``None`` if it may be something
-    else."""
+    """As ``_iocost_cause``, if no counter shows the cause; ``None`` if something else may be the
+    cause."""
     # I/Os that wait for the job's own fsync wait inside fio
     if evidence.shape.syncs or tag_shortage(evidence) is not None:
         return None
@@ -251,8 +251,8 @@ def _costed_devices(evidence: Evidence) -> list[str]:
 
 
 def _cost_wait_percent(evidence: Evidence) -> float | None:
-    """Percent of the time since the run began that iocost made this group wait; ``None`` if less
-    than a tenth."""
+    """Percent of the time since the run began that iocost made this group wait; ``None`` if it is
+    less than a tenth of the time."""
     seconds = evidence.conditions.t - evidence.start_conditions.t
     most = 0.0
     for name, state in evidence.conditions.devices.items():

@@ -45,13 +45,13 @@ from iopstui.model.metrics.frame import FINAL, RAMP, Frame
 from iopstui.model.metrics.waits import CACHED, PARITY_RAID
 from iopstui.model.rates import fmean
 
-# of all I/Os in flight, and percent of the time for each job
+# least share of all I/Os in flight, and least percentage of the time for each job
 CPU_WAIT_SHARE = 0.15
 CPU_WAIT_PERCENT = 20.0
 BUSY_WHILE_WAITING = 120.0
-"""A job's percentage of waiting for its CPU plus that CPU's idle percentage is at most this (100
-and what readings at different moments may add)."""
-# held by one layer and not below it
+"""The percentage of time that a job waits for its CPU and the idle percentage of that CPU add up to
+at most this: 100, and some more because the readings are of different moments."""
+# least share of I/Os that are in one layer and not below it
 MIN_LAYER_IOS = 2.0
 MIN_LAYER_SHARE = 0.5
 # bytes that a process moves, relative to others' bytes on the device
@@ -229,7 +229,7 @@ def _in_flight(evidence: Evidence, frame: Frame) -> int:
 
 
 def _is_blocked(evidence: Evidence, frame: Frame) -> bool:
-    """Whether every job waits in the kernel. One that pauses itself or is stopped does not, and a
+    """Whether every job waits in the kernel. A job that pauses itself or is stopped does not, and a
     job that has not done any I/O yet may still open its files."""
     has_begun = any(one.fio is not None and one.fio.total.ios for one in evidence.frames)
     return has_begun and bool(frame.jobs) and all(job.state == BLOCKED for job in frame.jobs)
@@ -267,8 +267,8 @@ def other_program(evidence: Evidence) -> Finding | None:
 
 
 def _load_text(load: ProcessLoad, most: float) -> str:
-    """A process with its rates. They are left out if they exceed ``most`` (bytes/s), what the
-    device does now."""
+    """A process with its rates. The rates are left out if they exceed ``most``, the bytes/s that
+    the device does now."""
     group = f" in {load.group}" * bool(load.group)
     rates = (f": {units.size(load.read_bytes_s)}/s read, {units.size(load.write_bytes_s)}/s "
              "written")  # fmt: skip
@@ -277,14 +277,14 @@ def _load_text(load: ProcessLoad, most: float) -> str:
 
 
 def needs_process_readings(evidence: Evidence) -> bool:
-    """Whether it is worth reading which processes do I/O."""
+    """Whether the evidence makes it worth reading which processes do I/O."""
     return shared_device(evidence) is not None
 
 
 def _processes_on(name: str, processes: Sequence[ProcessLoad], others: Flows) -> list[ProcessLoad]:
     """The processes that do a good part of others' reads or writes on this device, the busiest
-    first. /proc/PID/io adds up all disks, so only one whose files are all on this device counts,
-    and none that moves far more than others do there."""
+    first. /proc/PID/io adds up all disks, so only a process whose files are all on this device
+    counts, unless it moves far more than others do there."""
     moved = others[READS].bytes_s, others[WRITES].bytes_s
     fitting = []
     for process in processes:

@@ -82,8 +82,8 @@ class CommonProperty:
 
     @property
     def text(self) -> str:
-        """ "9 of the 10 slowest reads were completed on CPU 3, of 10 random ones 1 (8 separate
-        events, by chance: 1 in 2,800)"."""
+        """A sentence: "9 of the 10 slowest reads were completed on CPU 3, of 10 random ones 1 (8
+        separate events, by chance: 1 in 2,800)"."""
         scope = f"of {self.disks} " if self.disks else ""
         compared = (
             f"{self.slow_with} of the {self.slow} slowest {plural(self.kind)} {scope}{self.words}, "
@@ -97,7 +97,7 @@ class CommonProperty:
 
 
 def plural(kind: str) -> str:
-    """ "reads", "flushes"."""
+    """The name of the requests: "reads", "flushes"."""
     return f"{kind}es" if kind == FLUSHES else f"{kind}s"
 
 
@@ -131,8 +131,8 @@ def common_properties(exemplars: Sequence[Exemplar]) -> list[CommonProperty]:
 
 
 def slow_requests_text(frame: Frame) -> Iterator[str]:
-    """The slowest request of each direction in a frame's second, and what the slow ones have in
-    common; nothing without the probe's requests."""
+    """Text on the slowest request of each direction in a frame's second, and on what the slow ones
+    have in common; empty without the probe's requests."""
     probe = frame.probe
     exemplars = probe.exemplars if probe is not None else ()
     for kind in SLOW_KINDS:
@@ -183,7 +183,7 @@ class _Question:
 
     @property
     def claim(self) -> CommonProperty:
-        """The property with its counts, for a question whose answer is yes."""
+        """The property with its counts, for a question with the answer yes."""
         compared, slow_with = self.compared, len(self.slow_with)
         return CommonProperty(
             compared.kind, self.predicate, slow_with, len(compared.slow),

@@ -1,4 +1,4 @@
-"""Single requests: what is known about each, and words for it."""
+"""Single requests: the known facts on each, and words for them."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ class SlowestTotal:
         return [self._slowest[key][:TOTAL_COUNT] for key in keys]
 
     def selection(self) -> list[Exemplar]:
-        """The COMPARED_COUNT slowest of each direction and level, and as many random ones, marked
-        as such: what ``common_properties`` compares."""
+        """The COMPARED_COUNT slowest requests of each direction and level, and as many random ones,
+        marked as such: the input of ``common_properties``."""
         requests = [request for rows in self._slowest.values() for _, request in rows]
         slow = {id(request) for request in requests}
         return requests + [
@@ -206,8 +206,8 @@ def by_level(exemplars: Iterable[Exemplar]) -> dict[int, list[Exemplar]]:
 
 
 def slow_events(kind: str, exemplars: Sequence[Exemplar]) -> list[SlowEvents]:
-    """The requests of a direction to compare, by level; none without both slow and random
-    requests."""
+    """The requests of a direction to compare, by level; nothing for a level without both slow and
+    random requests."""
     levels = by_level(exemplar for exemplar in exemplars if exemplar.kind == kind)
     several = len(levels) > 1
     events = [_compare_level(kind, level_requests, several) for level_requests in levels.values()]

@@ -35,7 +35,7 @@ class Stall:
 
     @property
     def text(self) -> str:
-        """ "vda completed nothing for 2 to 4 s from 0:12 on, 32 requests in flight"."""
+        """A sentence: "vda completed nothing for 2 to 4 s from 0:12 on, 32 requests in flight"."""
         if not self.ended:
             lasted = f"{self.seconds:.1f} s so far"
         elif self.at_most is None:
@@ -76,10 +76,10 @@ class StallWatch:
     def __init__(self) -> None:
         self._open: dict[str, _OpenStall] = {}
         self._before: dict[str, tuple[float, int | None]] = {}
-        """By disk: the start of the frame before, and the requests in flight at its end."""
+        """For each disk the start of the frame before, and the requests in flight at its end."""
 
     def feed(self, frame: Frame) -> Iterator[Stall]:
-        """Stalls that ended in this frame, and current ones that have lasted REPORT_ONGOING_S."""
+        """Stalls that ended in this frame, and current stalls that have lasted REPORT_ONGOING_S."""
         if frame.seconds is None:
             return
         begin = frame.t - frame.seconds
