@@ -42,7 +42,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Access rights of fio beyond reading system files. ``run_directories`` are those
+    """Access rights of fio in addition to reading system files. ``run_directories`` are directories
     created by this run; ``fsize`` is the maximum file size in bytes."""
 
     read: tuple[Grant, ...] = ()

@@ -181,7 +181,7 @@ class Grants:
 
 
 def _limit_file_size(fsize: int | None) -> None:
-    # SIGXFSZ ends a process without a message. Python ignores it from its start on
+    # SIGXFSZ would end a process without a message. Python ignores the signal from its start on
     # (PyConfig.install_signal_handlers), and fio inherits that: write(2) fails with EFBIG instead.
     if fsize is None:
         return
@@ -273,8 +273,8 @@ def _name(fd: int) -> str:
 
 
 def _bind_fd(fd: int) -> str:
-    """Bind-mount the open file or directory over itself by its descriptor: nobody can swap the path
-    meanwhile."""
+    """Bind-mount the open file or directory over itself by its descriptor, so that nobody can swap
+    the path before that."""
     path = _name(fd)
     _mount(f"/proc/self/fd/{fd}", f"/proc/self/fd/{fd}", None, MS_BIND)
     return path
@@ -297,7 +297,7 @@ def _is_generic(fd: int) -> bool:
 def _read_only_node(fd: int) -> str:
     """Cover a device that may only be read with a node of the same number that nobody may write to,
     because a read-only mount does not prevent writes to a device. Only root can create such a node;
-    for others the original node's rights apply, and fio's --readonly."""
+    other users depend on the original node's rights and on fio's --readonly."""
     path = _name(fd)
     if os.geteuid() != 0:
         return _bind_fd(fd)
@@ -521,7 +521,8 @@ def main(argv: list[str]) -> int:
 
 
 def _follow(pid: int) -> int:
-    """Wait for the child, which dies with this process. Returns its exit code, as a shell would."""
+    """Wait for the child, which is killed if this process dies. Returns its exit code, as a shell
+    would."""
     import signal  # an import of signal would take as long as all the rest
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -355,7 +355,7 @@ def main(argv: list[str]) -> None:
         at, orphaned = wait_for_start()
         if at is None:
             if orphaned:
-                # iopstui is gone: nobody needs this run's files any more
+                # iopstui is gone, so this run's files are not needed any more
                 remove([private, *scratch])
             report_line("over")
             return

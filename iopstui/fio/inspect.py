@@ -1,5 +1,4 @@
-"""Ask fio for its version and its options, how it reads a job file, and whether that job
-writes."""
+"""Ask fio for its version and its options, how it reads a job file, and whether that job writes."""
 
 from __future__ import annotations
 
@@ -55,9 +54,9 @@ class Fio:
 
 @dataclass(frozen=True, slots=True)
 class SectionFiles:
-    """The files that fio opens for one job section. ``paths`` has those of all its clones, as fio
-    joins them with ``directory=``, in order; ``sets`` is how many sets of files there are: one for
-    each clone, or 1 if all share the same."""
+    """The files that fio opens for one job section. ``paths`` has the files of all its clones in
+    order, as fio joins them with ``directory=``; ``sets`` is the number of sets of files: one for
+    each clone, or 1 if all clones share the same files."""
 
     name: str
     paths: tuple[str, ...] = ()
@@ -184,7 +183,7 @@ def inspect(
     return JobFacts(sections, writes, _options(parsed.stdout))
 
 
-# fio's message, the reason in words if they are better, what to do
+# a pattern in fio's message, the reason in words if these are better, and what to do
 _LIMITS = (
     ("size too small, must not be less", "", "Give a larger size=, or a smaller bs="),
     ("maximum number of jobs reached", "it has more jobs than fio can run (4,096 in fio 3.33)",
@@ -283,8 +282,8 @@ def run_fio(
             for stream in (process.stdout, process.stderr):
                 if stream is not None:
                     stream.close()
-    # decoded like a file name: what is checked must be the very file that fio opens, and a
-    # carriage return in a name is no new line
+    # decoded like a file name: the name that is checked must be exactly the name that fio opens,
+    # and a carriage return in it is no new line
     out, err = (os.fsdecode(stream) for stream in streams)
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 

@@ -172,7 +172,7 @@ def _number(text: str | None) -> int:
     return max(1, int(digits)) if digits.isdecimal() else 1
 
 
-# Check the CPU lists of a job: fio silently reads invalid ones as CPU 0.
+# Check the CPU lists of a job, because fio silently reads invalid ones as CPU 0.
 
 
 OPTIONS = ("cpus_allowed", "verify_async_cpus", "log_compression_cpus")

@@ -37,8 +37,8 @@ class ShippedJob:
 def parse_header(text: str) -> dict[str, str]:
     """The ``# Label: text`` lines at the top of a job file, continuation lines joined.
 
-    Keys are those of ``LABELS`` that were found. The first line that is not a comment ends it. A
-    file that does not use the labels gives an empty result."""
+    The keys are the labels of ``LABELS`` that the file has. The first line that is not a comment
+    ends it. A file that does not use the labels gives an empty result."""
     fields: dict[str, list[str]] = {}
     current: list[str] = []
     for line in text.splitlines():
@@ -65,7 +65,7 @@ def job_paths() -> dict[str, Path]:
 
 
 def is_shipped(path: Path) -> bool:
-    """True if this very file is one of the shipped ones (a copy of one is not)."""
+    """True if this very file is a shipped one (a copy of it is not)."""
     try:
         return path.resolve() in {shipped.resolve() for shipped in job_paths().values()}
     except Missing:
@@ -73,7 +73,7 @@ def is_shipped(path: Path) -> bool:
 
 
 def load_job(path: Path) -> ShippedJob:
-    """Load a job file with the fields of its comment block."""
+    """Load a job file, with the fields of its header comment."""
     text = path.read_text(encoding="utf-8", errors="replace")
     head = parse_header(text)
     return ShippedJob(
@@ -92,7 +92,8 @@ def load_job(path: Path) -> ShippedJob:
 
 
 def shipped_jobs() -> tuple[ShippedJob, ...]:
-    """All shipped jobs: iopstui's own, then those of each document, each group sorted by name."""
+    """All shipped jobs: first iopstui's own, then the jobs of each document, each group sorted by
+    name."""
     jobs = [load_job(path) for path in job_paths().values()]
     return tuple(sorted(jobs, key=lambda job: (publisher(job.source), job.name)))
 

@@ -37,7 +37,7 @@ READ_CHUNK = 1 << 20
 PUNCH_HOLE_BYTES = 1 << 20
 # how many bytes fio may write unread once the first part was read
 MAX_UNREAD_BYTES = 64 << 20
-# how many bytes of fio's messages are kept; they are read only at its end
+# how many bytes of fio's messages are kept; they are read only when fio has ended
 MAX_MESSAGE_BYTES = 1 << 16
 CLOSE_WITHIN_S = 2.0
 # longest silence of iopstui (stopped, or hung) before the guard ends fio
@@ -164,7 +164,8 @@ class FioProcess:
             resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (self._size_limit, hard))
 
     def read_guard(self) -> list[GuardMessage]:
-        """Read the guard's messages since the last call; "gone" once it has closed its end."""
+        """Read the guard's messages since the last call; the last one is "gone", once the guard has
+        closed its end."""
         assert self._guard.stdout is not None
         if self._guard.stdout.closed:
             return []
@@ -206,9 +207,9 @@ class FioProcess:
             os.write(self._guard.stdin.fileno(), command.encode() + b"\n")
 
     def send_heartbeat(self) -> None:
-        """Tell the guard that we still run; often enough if called every ``deadline_s`` / 12. If
-        somebody has stopped the guard (SIGSTOP), it is continued: else it would notice neither
-        fio's end nor us."""
+        """Tell the guard that we still run. It is enough to call this every ``deadline_s`` / 12. A
+        guard that somebody has stopped (SIGSTOP) is continued: otherwise it would notice neither
+        fio's end nor ours."""
         now = time.monotonic()
         if self._beat_s is not None and now - self._beat_at >= self._beat_s:
             self._beat_at = now

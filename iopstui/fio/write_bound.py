@@ -91,8 +91,8 @@ class StallDetector:
         self._since = 0.0
 
     def feed(self, t: float, work: LayoutWork) -> bool:
-        """Note the ``work`` at ``t`` seconds. Returns True once nothing was written and hardly
-        anything done for ``IDLE_S``."""
+        """Note the ``work`` at ``t`` seconds. Return True once nothing was written, and hardly
+        anything else done, for ``IDLE_S``."""
         last, self._last = self._last, self._last or work
         if last is None or self._has_progressed(t - self._since, last, work):
             self._last, self._since = work, t

@@ -48,7 +48,7 @@ def read_bytes(path: File) -> bytes | None:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             parts = [os.read(fd, 2 * PAGE)]
-            # a file of /proc may come in short pieces: only an empty read is its end
+            # a file of /proc may come in short pieces: only an empty read means its end
             while parts[-1]:
                 parts.append(os.read(fd, CHUNK_BYTES))
             return b"".join(parts)

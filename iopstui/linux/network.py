@@ -154,7 +154,7 @@ def request(family: int, port: int) -> bytes:
     body = _REQUEST.pack(
         family, socket.IPPROTO_TCP, 1 << (INET_DIAG_INFO - 1), 0, 1 << ESTABLISHED, bytes(48)
     )
-    # each test consists of its jump and its value; a jump beyond the end means no
+    # each test is a jump and its value; a jump beyond the end means no match
     tests = struct.pack("=BBHBBH", BC_D_GE, 8, 20, 0, 0, port)
     tests += struct.pack("=BBHBBH", BC_D_LE, 8, 12, 0, 0, port)
     body += struct.pack("=HH", 4 + len(tests), INET_DIAG_REQ_BYTECODE) + tests

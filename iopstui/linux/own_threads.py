@@ -63,7 +63,7 @@ def unpinned() -> Iterator[None]:
 
 
 def renice_others(nice: int) -> None:
-    """Lower the priority of all threads but this one, and so of all threads they start, to
+    """Lower the priority of all threads but this one, and of all threads that they start, to
     ``nice``, unless it is already lower."""
     for thread in _threads():
         if thread != threading.get_native_id():
@@ -122,8 +122,8 @@ def tied_process(
 
 
 class BackgroundReader:
-    """Reads in a thread of its own, one reading at a time: a disk, drive or server that hangs stops
-    nothing else. To be used by one thread."""
+    """Reads in a thread of its own, one reading at a time: a disk, drive or server that hangs
+    blocks nothing else. To be used by one thread."""
 
     name: ClassVar[str]
     """The name of the thread."""

@@ -65,7 +65,7 @@ def find_hung_mount(
 
 def find_hung_paths(paths: Sequence[Path], limit_s: float = ANSWER_TIMEOUT_S) -> list[Path]:
     """The paths whose file systems do not answer within the limit. An error is an answer, too. All
-    are tried at once, each by a separate process."""
+    are tried at the same time, each by a separate process."""
     probes: list[tuple[Path, int, int]] = []
     try:
         for path in paths:
@@ -156,8 +156,8 @@ def _mount_of(path: str, mounts: Sequence[MountEntry]) -> MountEntry | None:
 
 
 def _touch_and_exit(path: Path, writer: int) -> None:
-    """Run in the child: the parent's files must be closed, or readers of its output would wait for
-    this process."""
+    """Touch the path, in the child. The files of the parent must be closed first, or readers of its
+    output would wait for this process."""
     try:
         os.dup2(writer, 0)
         os.closerange(1, 1 << 16)
@@ -174,7 +174,7 @@ def _has_ended(reader: int, limit_s: float) -> bool:
     return bool(select.select([reader], [], [], max(0.0, limit_s))[0])
 
 
-# Work on files whose server may go away meanwhile.
+# Work on files whose server may go away during the work.
 #
 # A call on such a file may never return, and cannot be interrupted. So it runs in a thread that can
 # be left behind.

@@ -1,4 +1,4 @@
-"""Check permissions and features of this machine, look for remains of a crash, and say what a
+"""Check permissions and features of this machine, look for remains of a crash, and describe what a
 container shows of its host."""
 
 from __future__ import annotations

@@ -332,7 +332,8 @@ def _requested_bytes(size: str, target_bytes: int, target: Target) -> int:
     if not requested:
         raise UsageError(f"--size {size!r} is not a size.", "For example: --size 512m")
     if requested > target_bytes:
-        # if several machines extended the file, one could cut off what another has written
+        # no file is extended: if several machines did so, one could cut off what another has
+        # written
         path = printable(target.places[0].path)
         hint = "Leave out --size."
         if target.kind == kinds.FILE:

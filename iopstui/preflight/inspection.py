@@ -33,9 +33,9 @@ def inspect_text(fio: Fio, private: Path, text: str, label: str, cwd: Path) -> J
 
 
 def _without_clocksource(text: str) -> str:
-    """The same job without ``clocksource``, which affects neither what it opens nor what it writes:
-    fio spends 60 ms of CPU on calibrating each clock as soon as it reads the option. A value that
-    fio may refuse stays."""
+    """The same job without ``clocksource``, which changes neither the files that fio opens nor what
+    it writes: fio spends 60 ms of CPU on calibrating each clock as soon as it reads the option. A
+    value that fio may refuse is kept."""
     clocks = {section.options.get("clocksource") for section in jobfile.sections(text)} - {None}
     if clocks and clocks <= _CLOCKS:
         return jobfile.with_overrides(text, {}, removed=["clocksource"])

@@ -36,8 +36,8 @@ _RENAME_NOREPLACE = 1
 
 @dataclass(slots=True)
 class _StagingDirectory:
-    """A scratch directory inside ``parent``. Both are kept open, so that nobody can replace
-    them."""
+    """A scratch directory inside ``parent``. Both directories are kept open, so that nobody can
+    replace them."""
 
     scratch: Scratch
     parent: int
@@ -75,7 +75,7 @@ class Staging:
         # links to existing files, if the job also names new ones; nothing is made in their own
         # directories
         self.link_directory: Path | None = None
-        """The directory that holds nothing but links, if there is one."""
+        """The directory with links only, if there is one."""
         # path that the user means -> path where fio works
         self._staged_paths: dict[str, str] = {}
         self._links: dict[str, str] = {}
@@ -100,8 +100,8 @@ class Staging:
         return sum(scratch.used_bytes() for scratch in self.directories)
 
     def publish(self) -> list[str]:
-        """Move the files that fio has made to their places. Returns sentences on what could not be
-        moved."""
+        """Move the files that fio has made to their final paths. Return a sentence on each that
+        could not be moved."""
         messages = []
         for path in self._staged_paths:
             parent, name = os.path.split(path)
@@ -166,7 +166,7 @@ class Staging:
         return jobfile.with_overrides(text, {}, per_section)
 
     def _stage_named(self, path: str) -> str:
-        """Staged path of a file of ``filename=``; a device keeps its path."""
+        """The staged path of a file in ``filename=``; a device keeps its path."""
         if _is_special(path):
             return path
         parent, name = _directory_and_name(path)

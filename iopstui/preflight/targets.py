@@ -128,8 +128,8 @@ def _disks_hint(targets: Sequence[Target]) -> str:
 def choose_common_targets(
     texts: Sequence[str], jobs: Sequence[str], devices: Mapping[str, BlockDevice], roots: Roots
 ) -> ChosenTargets:
-    """Choose targets like ``choose_targets``, for several jobs that are measured alike. UsageError
-    if they name different files."""
+    """Choose targets like ``choose_targets``, for several jobs that are measured in the same way.
+    UsageError if they name different files."""
     chosen = [choose_targets(texts, job, devices, roots) for job in jobs]
     if any(pair != chosen[0] for pair in chosen):
         raise UsageError("The jobs use different files. They need a common target.",
@@ -137,7 +137,7 @@ def choose_common_targets(
     return chosen[0]
 
 
-# Find the devices to watch when a job file names its own targets.
+# Find the devices to watch when a job file names its own files.
 
 
 def target_named_by_job(

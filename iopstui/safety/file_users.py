@@ -158,8 +158,8 @@ def exporter_pid_text(name: str, roots: Roots) -> str:
 def users_of_backing(
     names: Iterable[str], stack: Stack, backings: Backings, roots: Roots
 ) -> Iterator[str]:
-    """Describe who else uses the files and devices behind any of these, if this machine serves
-    them."""
+    """Describe who else uses the files and devices behind any of these devices, if this machine
+    serves them."""
     for name in names:
         # the head of an NVMe multipath device has the same exports as its hidden paths
         for source in () if stack.devices[name].hidden else _sources(name, roots):

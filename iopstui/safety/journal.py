@@ -215,7 +215,7 @@ def abandoned_notes(kind: str) -> Iterator[Note]:
 
 
 def _journal_notes(kind: str) -> Iterator[tuple[Note, int | None]]:
-    """All notes of this kind with the process that wrote them, None if it is gone."""
+    """All notes of this kind, each with the process that wrote it (None if it is gone)."""
     notes = []
     try:
         with _open_directory() as directory:

@@ -12,7 +12,7 @@ from iopstui.safety import journal
 
 
 def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
-    """Undo what crashed sessions left; return (actions done, actions failed), in words."""
+    """Undo changes that crashed sessions left; return (actions done, actions failed), in words."""
     completed, failed = _undo_noted(roots) if journal.has_notes() else ([], [])
     for directory in abandoned_directories():
         # job files and fio's output, in memory: no message needed

@@ -1,7 +1,7 @@
 """The write guard: find reasons against writing to a device or file, and reserve it.
 
-A device in use is refused, without an override. One not in use is written only if the user
-repeats its path with ``--destroy-data``."""
+A device in use is refused, and nothing overrides that. A device that is not in use is written only
+if the user repeats its path with ``--destroy-data``."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _CHOOSE_ANOTHER = "There is no override. Choose another device; see: iopstui dev
 class WriteVerdict:
     """Reasons against writing to ``path``, in words.
 
-    ``in_use``: always refused. ``contents``: what would be destroyed. ``unseen``: why it is unknown
-    whether another program has it open."""
+    ``in_use`` reasons always lead to a refusal. ``contents`` are data that would be destroyed.
+    ``unseen`` says why it is unknown whether another program has it open."""
 
     path: str
     in_use: tuple[str, ...] = ()
@@ -193,7 +193,7 @@ def lower_loops(device: str, stack: Stack) -> list[BlockDevice]:
 
 
 class ExclusiveHold:
-    """An exclusively opened device: nobody else can mount it or use it for swap or RAID."""
+    """An exclusively opened device: no other program can mount it or use it for swap or RAID."""
 
     def __init__(self, fd: int, path: str, device: BlockDevice, roots: Roots) -> None:
         self.fd = fd
@@ -500,8 +500,8 @@ class DestroyPath:
     """A path of ``--destroy-data``, bound to the file or device it named when it was read.
 
     ``real`` is the path with links followed, ``file`` the file (``None``: there was none), or
-    ``number`` the block device, ``diskseq`` which of the disks with that number. ``fd`` keeps the
-    file's inode from being reused."""
+    ``number`` the block device, ``diskseq`` tells which of the disks that had this number it is.
+    ``fd`` keeps the file's inode from being reused."""
 
     text: str
     real: str

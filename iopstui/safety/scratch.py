@@ -193,7 +193,8 @@ def make_scratch(directory: Path) -> Scratch:
         raise UsageError(f"Cannot create a scratch file in {directory}: {error.strerror}.",
                          hint_for_limit(error, hint)) from error  # fmt: skip
     note = None
-    # without a state directory, only a crash of both processes at once leaves the file behind
+    # without a state directory, the scratch file is left behind only if both processes crash at
+    # once
     with contextlib.suppress(OSError):
         note = journal.write_note("scratch", {"scratch": str(path)})
     return Scratch(path, note, fd=fd)
@@ -278,7 +279,7 @@ SMALLEST = 4 << 20
 
 
 def shared_name(job: Section) -> str:
-    """The name of the file that a job's threads share, "" if each has its own."""
+    """The name of the file that a job's threads share; "" if each has its own file."""
     parts = [
         Path(part).name for part in expand_variables(job.options.get("filename", "")).split(":")
     ]
@@ -297,8 +298,8 @@ def last_offset(job: Section) -> int:
 def bytes_by_file(
     sections: Sequence[SectionFiles], sizes: Sequence[int], begin: Sequence[int] | None = None
 ) -> dict[str, int]:
-    """Bytes by file: a section's ``size=`` is split over the files of each clone (fio(1)), after
-    the bytes before its offset; a shared file counts once."""
+    """Size of each file in bytes: a section's ``size=`` is split over the files of each clone
+    (fio(1)), after the bytes before its offset; a shared file counts once."""
     total: dict[str, int] = {}
     for section, size, skipped in zip(sections, sizes, begin or [0] * len(sizes), strict=True):
         file_bytes = -(-size * section.sets // max(1, len(section.paths))) + skipped

@@ -56,7 +56,7 @@ def handle_stop_signals(handler: Handler | signal.Handlers) -> dict[int, object]
 
 @contextlib.contextmanager
 def handling_stop_signals(stop: Callable[[int], object]) -> Iterator[None]:
-    """In this context, ``stop`` is called with the number of each stop signal, in the main
+    """A context in which ``stop`` is called with the number of each stop signal, in the main
     thread."""
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -76,7 +76,7 @@ def handling_stop_signals(stop: Callable[[int], object]) -> Iterator[None]:
 class StopSignals:
     """Stop signals of commands without a screen. The first signal lets fio write its last document
     (``stop``); the second does not wait for it (``kill``). Neither waits long for a reader of the
-    output that does not read."""
+    output that has stopped reading."""
 
     def __init__(self, stop: Callable[[], None], kill: Callable[[], None]) -> None:
         self.requests = 0

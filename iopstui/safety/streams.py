@@ -153,6 +153,6 @@ def drop_stuck(numbers: Iterable[int] = (1, 2), patience_s: float = STUCK_S) -> 
 
 
 def end_soon() -> None:
-    """From now on wait only ``PATIENCE_S`` for a reader that does not read."""
+    """From now on wait only ``PATIENCE_S`` for a reader that has stopped reading."""
     global _ending
     _ending = True

@@ -60,7 +60,7 @@ class AppliedChange:
 
     @property
     def adjusted(self) -> bool:
-        """True if the kernel made something else of the value (nr_requests=2 becomes 4)."""
+        """True if the kernel changed the value (nr_requests=2 becomes 4)."""
         if irq_of(self.name) is not None:
             return parse_cpu_list(self.requested) != parse_cpu_list(self.now)
         return self.requested != self.now
@@ -77,7 +77,7 @@ def tunable_path(device: BlockDevice, name: str, roots: Roots) -> Path:
     if name not in TUNABLES:
         raise UsageError(f"{printable(name)} is not a tunable that can be changed.",
                          f"Known: {', '.join(TUNABLES)}, irq/NUMBER")  # fmt: skip
-    # a partition has its disk's queue
+    # a partition uses its disk's queue
     disk = device.disk or device.name
     return roots.sys / "block" / disk.replace("/", "!") / "queue" / name
 
@@ -354,7 +354,7 @@ def _has_vanished(path: Path, entry: Mapping[str, object], roots: Roots) -> bool
 
 
 def _another_disk(entry: Mapping[str, object], roots: Roots) -> bool:
-    """True if the name now belongs to another disk (diskseq), which keeps its own values."""
+    """True if the name now belongs to another disk (by its diskseq), which keeps its own values."""
     before = entry.get("diskseq")
     if before is None:
         return False

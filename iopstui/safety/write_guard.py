@@ -36,8 +36,8 @@ Devices = Mapping[str, BlockDevice]
 
 @dataclass(frozen=True, slots=True)
 class CheckedJob:
-    """The files of one job and its use of them. ``files`` are absolute; ``cwd`` is fio's working
-    directory; with ``scratch`` everything must stay inside that directory."""
+    """The files of one job and how it uses them. ``files`` are absolute paths; ``cwd`` is fio's
+    working directory; with ``scratch`` everything must stay inside that directory."""
 
     facts: JobFacts
     files: tuple[str, ...]
@@ -174,7 +174,7 @@ class WriteGuard:
 
     def _is_held_already(self, target: Target, devices: Devices) -> bool:
         """Whether the active run already holds everything that would be opened exclusively. Raises
-        Refused if it is another device now."""
+        Refused if a path now leads to another device."""
         device = devices.get(target.device or "")
         if self._active is None or target.kind != DEVICE or device is None:
             return False

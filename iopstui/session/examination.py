@@ -96,8 +96,8 @@ class Examination:
                 probe.close()
 
     def note_conditions(self, read: Conditions | None) -> None:
-        """Note newly read conditions; error counters are compared with those of the first
-        reading."""
+        """Note newly read conditions; their error counters are compared with the first
+        reading's."""
         self._conditions = read or self._conditions
         self._first_conditions = self._first_conditions or read
 

@@ -179,7 +179,7 @@ class Handovers:
     def _prepare(
         self, order: RunOrder, running: FioRun, active: ActiveRun, given_up: SignalFlag
     ) -> FioRun:
-        """In the thread of a handover: prepare the next run. Its fio waits for its start, unless
+        """Prepare the next run, in the thread of a handover. Its fio waits for its start, unless
         files are to be laid out first. Raises IopstuiError or StopFirst; then nothing is left
         behind."""
         try:
@@ -208,7 +208,7 @@ class Handovers:
     # -- following
 
     def follow(self) -> None:
-        """Take the next step, if it is due."""
+        """Take the next step of the handover, if it is due."""
         for dropped in [entry for entry in self._dropped if _has_ended(entry[0])]:
             self._dropped.remove(dropped)
             _close(*dropped)
@@ -395,7 +395,7 @@ class Handovers:
             self.drop()
 
     def drop(self) -> None:
-        """Drop the next run. If it is being prepared, it is dropped when that ends."""
+        """Drop the next run. If it is being prepared, it is dropped when the preparation ends."""
         self._later = None
         handover = self._next
         if handover is not None and handover.state == PREPARING:
@@ -418,7 +418,8 @@ class Handovers:
             self._drop(handover)
 
     def _drop(self, handover: Handover) -> None:
-        """End the next run's processes silently; its files are removed, the active run's stay."""
+        """Drop a run: end its processes without events and remove its files; the active run's files
+        stay."""
         run, files = handover.run, self._preparation.scratch.take_beside()
         if run is None:
             if files is not None:

@@ -107,8 +107,9 @@ class LiveSession:
     # -- called from any thread
 
     def start(self, sink: Sink | None = None) -> None:
-        """Start sampling; every event goes to ``sink``. Without one, events are kept until a later
-        call names it, so that a screen that takes a while to open has something to show at once."""
+        """Start sampling; every event goes to ``sink``. Without a sink, events are kept until a
+        later call names one: a screen that takes a while to open then has something to show at
+        once."""
         if sink is not None:
             self._context.listen(sink)
         if self._thread is None:
@@ -298,7 +299,7 @@ class LiveSession:
 
     @property
     def recording(self) -> Path | None:
-        """Path of the recording; ``None`` if it is not recorded."""
+        """Path of the recording; ``None`` if the session is not recorded."""
         return self._context.recording.path
 
     @property
@@ -323,8 +324,8 @@ class LiveSession:
         self._command(lambda: self._start_recording(recorder))
 
     def begin_recording(self, path: Path) -> None:
-        """Begin a recording in the caller's thread, so that a slow disk delays nobody else. It
-        begins with the last ``keep_s`` seconds. Raises UsageError."""
+        """Begin a recording in the caller's thread, so that a slow disk does not delay the session.
+        It begins with the last ``keep_s`` seconds. Raises UsageError."""
         self._start_recording(Recorder(path), with_kept=True)
 
     def record_with(self, recorder: Recorder) -> None:

@@ -19,7 +19,7 @@ _LIST = re.compile(r"[\d\s,-]+")
 
 
 def job_cpus(text: str) -> frozenset[int] | None:
-    """The CPUs to which a job file confines its jobs; ``None`` if one is not confined."""
+    """The CPUs to which a job file confines its jobs; ``None`` if a job is not confined."""
     from iopstui.model.fio import jobfile
 
     allowed: set[int] = set()

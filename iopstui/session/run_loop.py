@@ -42,7 +42,7 @@ class RunLoop:
         self._events.put(event)
 
     def stop(self) -> None:
-        """End after the running fio has written its last document; from any thread."""
+        """Stop after the running fio has written its last document; from any thread."""
         self.interrupted = True
         self.session.stop_job()
 
@@ -51,7 +51,7 @@ class RunLoop:
         self.session.kill_job()
 
     def start(self) -> None:
-        """Start the session, if it is not borrowed."""
+        """Start the session, unless it is borrowed."""
         if not self.borrowed:
             self.session.start(self._events.put)
 
@@ -60,7 +60,7 @@ class RunLoop:
         self, target: Target | None, max_bytes: int | None = None
     ) -> Iterator[LentScratch | None]:
         """Start the session, and lend its runs a scratch directory if the ``target`` of its jobs is
-        one. Afterwards the session is closed, and no scratch file is left."""
+        a directory. Afterwards the session is closed, and no scratch file is left."""
         shared = None
         self.start()
         try:
@@ -119,7 +119,7 @@ class RunLoop:
         return not self.interrupted
 
     def close(self) -> None:
-        """Close the session, if it is not borrowed, and pass on its last messages: which tunables
+        """Close the session, unless it is borrowed, and pass on its last messages: which tunables
         were restored, or could not be."""
         if not self.borrowed:
             self.session.close()

@@ -42,8 +42,9 @@ from iopstui.session.tick.context import Context
 
 @dataclass(frozen=True, slots=True)
 class StartSignal:
-    """Start at ``at_ns`` (CLOCK_MONOTONIC). ``offset_ms`` is how far this machine's clock is ahead
-    of the sender's, ``error_ms`` its maximum error (``None``: not compared)."""
+    """The signal to start at ``at_ns`` (CLOCK_MONOTONIC). ``offset_ms`` is how far this machine's
+    clock is ahead of the sender's clock, ``error_ms`` the maximum error of that (``None``: not
+    compared)."""
 
     at_ns: int
     offset_ms: float | None = None
@@ -225,8 +226,9 @@ _UNSURE = frozenset({
 
 
 class RunPreparation:
-    """``job_target`` is the target handed to jobs; ``None`` if they name their own files.
-    ``keep_scratch``: scratch files are kept for a next run that needs the same ones."""
+    """Prepares the runs of a session. ``job_target`` is the target handed to jobs; ``None`` if they
+    name their own files. ``keep_scratch``: scratch files are kept for a next run that needs the
+    same ones."""
 
     def __init__(
         self, context: Context, job_target: Target | None, budget: WriteBudget, keep_scratch: bool
@@ -243,7 +245,8 @@ class RunPreparation:
         )
 
     def prepared(self, order: RunOrder, fio: Fio) -> PreparedJob:
-        """The job, ready to be started. Raises IopstuiError; then nothing of it is left behind."""
+        """Prepare the job, so that it can be started. Raises IopstuiError; then nothing of it is
+        left behind."""
         try:
             with self._notice_if_slow():
                 job = self.scratch.prepared(
@@ -327,8 +330,8 @@ class RunPreparation:
             raise JobFailed(why[0].upper() + why[1:] + ".", "Give a larger --write-budget.")
 
     def announce_writes(self, prepared: PreparedJob) -> None:
-        """Report how much the run may write, and where its own logs go; it is ended if it exceeds
-        that. Report a long time without I/O, too."""
+        """Report how much the run may write (it is ended if it writes more), where its own logs go,
+        and a long time without I/O."""
         message = self.budget.forecast(prepared, _layout_bytes(prepared), self._context.devices)
         if self.budget.announce:
             self._context.notice("info", message)

@@ -82,8 +82,8 @@ class TunableChanges:
         return None
 
     def try_apply(self, name: str, value: str) -> bool:
-        """Set a tunable if it has another value; a refusal becomes a Notice. True if it has this
-        value now."""
+        """Set a tunable unless it has this value already; a refusal becomes a Notice. True if the
+        tunable has this value now."""
         try:
             self.apply([(name, value)])
         except IopstuiError as error:

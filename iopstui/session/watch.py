@@ -40,13 +40,13 @@ class Watch:
         self.totals = WatchTotals(target.tree, interval_s)
         self.totals.fired.update(dict.fromkeys((trigger.text for trigger in triggers), 0))
         self.sampled_at = 0.0
-        """When the last frame came, by the monotonic clock."""
+        """Time of the last frame by the monotonic clock."""
         self._watchers = [TriggerWatch(trigger) for trigger in triggers]
         self._parts = parts
         self._session: LiveSession | None = None
         self._lost = 0
         self.is_to_begin_again = False
-        """Another watch should follow, of the disks present then."""
+        """Whether another watch should follow, on the disks that are present then."""
 
     def begin(self, session: LiveSession) -> None:
         self._session = session
@@ -122,10 +122,10 @@ CLOSE_TIMEOUT_S = 6.0
 
 
 class TriggeredRecordings:
-    """FILE, FILE-2 ...: each covers what the session keeps of the time before a firing, until
-    ``after_s`` after the last firing in it. Files are opened and closed in a separate thread, which
-    a slow disk may delay. Raises UsageError if FILE exists or can't be created; no file is left if
-    nothing fires."""
+    """Recordings of parts of a session, in FILE, FILE-2 ...: each begins with what the session
+    keeps of the time before a firing, and ends ``after_s`` after the last firing in it. Files are
+    opened and closed in a separate thread, which a slow disk may delay. Raises UsageError if FILE
+    exists or can't be created; no file is left if nothing fires."""
 
     def __init__(self, path: Path, after_s: float) -> None:
         Recorder(path).discard()

@@ -104,7 +104,7 @@ class Framer:
             yield BrokenDocument(size, f"longer than {MAX_DOCUMENT_BYTES >> 20} MiB")
 
     def _next_line(self, at: int, last: bool) -> tuple[Iterable[Item], int | None]:
-        """The next line, and where it ends; ``None`` until it is whole."""
+        """The next line, and the position of its end; ``None`` until it is complete."""
         buffer = self._buffer
         end = buffer.find(b"\n", at)
         if end < 0:
@@ -125,8 +125,9 @@ class Framer:
         return _message(line), end + 1
 
     def _document(self, at: int) -> tuple[Iterable[Item], int | None]:
-        """The document whose brace is at ``at``, and where it ends; ``None`` until it is whole. Its
-        thousands of lines are not examined one by one: that would cost as much as parsing it."""
+        """The document whose brace is at ``at``, and the position of its end; ``None`` until it is
+        complete. Its thousands of lines are not examined one by one: that would cost as much as
+        parsing it."""
         buffer, start = self._buffer, max(self._scanned, at)
         match = _brace(buffer, start)
         end = match.start() if match else len(buffer)
@@ -136,7 +137,7 @@ class Framer:
             self._in_document = False
             return self._decode(_copy_range(buffer, at, next_start)), next_start
         if match is None:
-            # a brace and the end of its line may still arrive separately
+            # a brace may have arrived without the end of its line
             self._scanned = max(start, len(buffer) - 4)
             return (), None
         self._in_document = False
@@ -357,7 +358,7 @@ def _end_of_messages(body: bytes, at: int) -> int:
     """The position after the last of the lines from here on that look like messages."""
     while at < len(body):
         stop = _line_end(body, at)
-        # a line that may have been cut is examined on its own
+        # a line that may have been cut is examined by itself
         cut = (stop - 1) // CHUNK_BYTES > (at - 1) // CHUNK_BYTES
         if cut or _holds_json(body, at, stop) or _LINE.match(body, at):
             break

@@ -18,8 +18,8 @@ ETA_UNKNOWN_FROM = 0x7FFFFFFF
 
 def parse_status(data: Mapping[str, Any], sections: Sequence[Section] = ()) -> FioStatus | None:
     """A decoded document as ``FioStatus``; ``None`` if it is not a fio status at all. ``sections``
-    are those of the job file, with their variables expanded: in the document, a row that sums
-    several sections has only the last one's options."""
+    are the sections of the job file, with their variables expanded: in the document, a row that
+    sums several sections has only the last one's options."""
     try:
         return _status(data, sections)
     except RecursionError:  # nested more deeply than any document of fio
@@ -223,8 +223,8 @@ def _rate(stated: object, count: object, row: Mapping[str, Any]) -> float:
 
 
 def _bins(row: Mapping[str, Any]) -> tuple[dict[int, int] | None, str]:
-    """The histogram and its kind: clat if there is one, else lat (``None`` without either: then the
-    kind of fio's percentiles)."""
+    """The histogram and its kind: clat if there is one, else lat (without both, the histogram is
+    ``None`` and the kind is that of fio's percentiles)."""
     for kind in ("clat", "lat"):
         block = row.get(f"{kind}_ns")
         raw = block.get("bins") if isinstance(block, dict) else None
@@ -266,7 +266,8 @@ def _counts(raw: Mapping[Any, Any]) -> dict[int, int]:
 
 
 def _latency_sum(block: object, bin_total: int | None) -> LatencySum | None:
-    """fio's mean with its N; before 3.19 there is no N and the bins are counted instead."""
+    """fio's mean with its N. Before 3.19 fio gives no N, and the I/Os in the bins are counted
+    instead."""
     if not isinstance(block, dict):
         return None
     count = _int(block["N"]) if "N" in block else bin_total
@@ -322,7 +323,8 @@ def _percentile_name(key: object) -> str:
 
 def _measures_latency(options: Mapping[str, str], says_counts: bool) -> bool:
     """Whether completions have a latency sample that the document counts. fio before 3.19 counts
-    them only in its one histogram: of clat, or with lat_percentiles (3.16) of lat."""
+    samples only in its single histogram, which is of clat, or with lat_percentiles (3.16) of
+    lat."""
     if flag(options, "gtod_reduce"):
         return False
     # the submitting threads keep their samples until they end

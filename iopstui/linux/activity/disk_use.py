@@ -1,4 +1,4 @@
-"""Who uses the disks, and what else waits for I/O: read beside the samples (model/answer/use.py).
+"""Who uses the disks, and what else waits for I/O, read beside the samples (model/answer/use.py).
 
 An ordinary user sees only own processes; ``DiskUse.hidden`` counts the others."""
 
@@ -153,8 +153,8 @@ class DiskUseReader:
 
 
 def _all_tasks(proc: str) -> Iterator[tuple[int, str, str, bytes, bool]]:
-    """(process, directory, name, state, whether it is a kernel thread) of the tasks that sleep or
-    are blocked."""
+    """For each task that sleeps or is blocked: process, directory, name, state, and whether it is a
+    kernel thread."""
     count = 0
     for name in os.listdir(proc):
         for task in list_names(f"{proc}/{name}/task") if name.isdecimal() else ():
@@ -192,7 +192,7 @@ def _both(one: ByAccess, other: ByAccess) -> ByAccess:
 def _rates(
     now: Mapping[str, DiskCounters], before: Mapping[str, DiskCounters], seconds: float
 ) -> dict[str, tuple[float, float, float]]:
-    """(bytes read, bytes written, requests in flight on average) of each disk."""
+    """For each disk: bytes read and written per second, and requests in flight on average."""
     rates = {}
     for name, row in now.items():
         last = before.get(name)
@@ -243,7 +243,7 @@ def _user(place: str) -> str:
 
 
 def group_of(pid: int, roots: Roots) -> str:
-    """The unit, container or pod that a process is in; "" if none has a name."""
+    """The unit, container or pod that a process is in; "" if its groups have no names."""
     for membership in parse_memberships(read_text(roots.proc / str(pid) / "cgroup") or ""):
         name = group_name(membership.path)
         if name.whole and not membership.outside:
@@ -259,8 +259,8 @@ MAX_CPU_SHARE = 0.0005
 
 
 class OccasionalUse:
-    """Reads who uses the disks from time to time: rarely where it is expensive, as on machines with
-    thousands of processes. To be used by one thread."""
+    """Reads who uses the disks from time to time: less often if a reading is expensive, as on
+    machines with thousands of processes. To be used by one thread."""
 
     def __init__(
         self,

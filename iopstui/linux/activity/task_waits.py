@@ -146,7 +146,7 @@ class TaskWaits:
                 if pid not in self._first_children and pid != os.getpid()]  # fmt: skip
 
     def result(self) -> ProcessWaits:
-        """What was seen so far."""
+        """The result of all looks so far."""
         percents, rest = self._percents()
         running, ready = self._busiest()
         now = children(self.pid, self._proc)
@@ -207,7 +207,8 @@ class TaskWaits:
         return tuple(f"{printable(comm)} ({pid})" for pid, comm in comms.items() if comm)
 
     def _busiest(self) -> tuple[float | None, float | None]:
-        """(percent on a CPU, percent ready without one) of the thread with the largest sum."""
+        """(percent on a CPU, percent ready but without a CPU) of the thread with the largest sum of
+        both."""
         span_s, looks = self._span_s, max(1, self._looks)
         timed = [thread for thread in self._threads.values() if thread.has_times]
         if not timed:
@@ -226,13 +227,14 @@ class _ChildrenInTurn:
         self._devices: set[str] = set()
         self._looks = 0
         self._pids: dict[str, int] = {}
-        """The last one of each name."""
+        """The last process of each name."""
         self._counts = WaitCounts()
         self._states: dict[str, bool] = {}
         self._places: Counter[str] = Counter()
         self._seen: Counter[str] = Counter()
         self._waiting: Counter[str] = Counter()
-        """Looks by name, and those that found one of this name waiting for a disk, or perhaps."""
+        """By name: how many looks saw it, and how many of these found a process of this name
+        waiting for a disk, at least perhaps."""
 
     @property
     def names(self) -> tuple[str, ...]:

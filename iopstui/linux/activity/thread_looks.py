@@ -1,4 +1,4 @@
-"""What one thread was seen in: its kernel function and state at each look, and its exact times."""
+"""What one thread does: its kernel function and state at each look, and its exact times."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Look(NamedTuple):
 
 
 class WaitCounts:
-    """In how many looks each kind of wait was seen."""
+    """Counts of looks, by kind of wait."""
 
     def __init__(self) -> None:
         self._counts: Counter[Look] = Counter()
@@ -39,9 +39,10 @@ class WaitCounts:
         self._counts.update({*seen})
 
     def kinds(self) -> dict[str, float]:
-        """Looks by kind ("": it waits for nothing). The function of a thread that is just falling
-        asleep or waking up, or that is asleep and still queued (EEVDF, Linux 6.12), cannot be read.
-        These looks are spread over those in the same state, unless they are more than those."""
+        """Looks by kind ("": it waits for nothing). The kernel function of a thread that is just
+        falling asleep or waking up, or that is asleep and still queued (EEVDF, Linux 6.12), cannot
+        be read. Looks without a function are distributed over the looks in the same state, unless
+        there are more of them."""
         kinds: dict[str, float] = {}
         for blocked in (True, False):
             places = {one.place: count for one, count in self._counts.items()
@@ -71,11 +72,11 @@ class ThreadLooks:
         self._last: tuple[float, int, int] | None = None
 
     def peek(self) -> None:
-        """Read its kernel function only."""
+        """Read only its kernel function."""
         self._where = wchan(self._place)
 
     def look(self) -> Look | None:
-        """What the thread waits for now; ``None`` if it runs, could run, or is gone."""
+        """Look at what the thread waits for now; ``None`` if it runs, could run, or is gone."""
         where, self._where = self._where, None
         where = wchan(self._place) if where is None else where
         words = (read_text(f"{self._place}/schedstat") or "").split()
@@ -106,7 +107,7 @@ class ThreadLooks:
         return self._last[0] - self._first[0] if self._first and self._last else 0.0
 
     def on_cpus(self, span_s: float) -> tuple[float, float]:
-        """Percent of ``span_s`` on a CPU, and ready without one."""
+        """Percent of ``span_s`` on a CPU, and percent of it ready but without a CPU."""
         if self._first is None or self._last is None or span_s <= 0:
             return 0.0, 0.0
         run, ready = (min(100.0, 100 * (self._last[part] - self._first[part]) / 1e9 / span_s)
@@ -147,11 +148,11 @@ def seen_at(place: str, kernel: bool, states: dict[str, bool], where: str) -> Lo
     except OSError:
         return None
     state = fields[0] if fields else _RUNS
-    if state == _RUNS:  # woken up meanwhile
+    if state == _RUNS:  # it was woken up between the two readings
         return Look(where, states[where]) if where in states else None
     if state not in (_BLOCKED, _SLEEPS) or (kernel and state == _SLEEPS):
         return Look(where, False, waits=False)
-    if not where and states:  # it fell asleep meanwhile
+    if not where and states:  # it fell asleep between the two readings
         where = wchan(place)
     if where:
         states[where] = state == _BLOCKED

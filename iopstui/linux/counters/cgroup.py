@@ -46,7 +46,8 @@ class Membership:
 
 
 def parse_throttled_us(data: bytes) -> int | None:
-    """Microseconds throttled so far, from cpu.stat of either version; None if it has none."""
+    """Microseconds throttled so far, from the cpu.stat of either version; None if the file has no
+    such count."""
     for line in data.splitlines():
         name, _, value = line.partition(b" ")
         if name in (b"throttled_usec", b"throttled_time") and value.strip().isdigit():
@@ -76,8 +77,8 @@ def cpu_stat_files(roots: Roots, process: str = "self") -> tuple[Path, ...]:
 
 
 def read_cpu_limits(roots: Roots) -> dict[str, int]:
-    """The files with CPU limits of this process's cgroups and of those above, and how long each has
-    stopped its group so far (µs)."""
+    """The files with CPU limits of this process's cgroups and of their parents, and how long (µs)
+    each limit has stopped its group so far."""
     limits = {}
     for stat in cpu_stat_files(roots):
         for name in ("cpu.max", "cpu.cfs_quota_us"):
@@ -88,7 +89,8 @@ def read_cpu_limits(roots: Roots) -> dict[str, int]:
 
 
 def hierarchy_roots(roots: Roots, member: Membership, controller: str) -> tuple[Path, ...]:
-    """Mount points of the hierarchy, version 2 or ``controller``'s; empty if there is none."""
+    """Mount points of this hierarchy, if it is version 2 or has version 1's ``controller``; else
+    empty."""
     mounts = roots.sys / "fs/cgroup"
     if member.controllers == "":
         return (mounts,)
@@ -98,7 +100,7 @@ def hierarchy_roots(roots: Roots, member: Membership, controller: str) -> tuple[
 
 
 def group_and_parents(top: Path, path: str) -> tuple[Path, ...]:
-    """The group's directory and those above it up to the hierarchy's ``top``, nearest first."""
+    """The group's directory and its parents up to the hierarchy's ``top``, nearest first."""
     directory = top / path.strip("/")
     return tuple(
         place for place in (directory, *directory.parents) if place == top or top in place.parents
@@ -127,7 +129,7 @@ def _has_groups(top: Path) -> bool:
 MAX_CGROUPS = 2000
 """Limit of groups that are read; each takes about 30 µs per reading."""
 MAX_DETAILED = 30
-"""Limit of groups whose pressure and limits are read: those that did most since the last
+"""Limit of groups whose pressure and limits are read: the groups with most I/O since the last
 reading."""
 QUIET_READINGS = 10
 """After this many readings without I/O, a group's details are no longer read."""
@@ -152,7 +154,7 @@ class CgroupReader:
 
     @property
     def why_not(self) -> str:
-        """Why I/O is not counted by cgroup, in words; "" if it is."""
+        """Why I/O is not counted by cgroup, in words; "" if it is counted."""
         if self._top is None:
             why = "cgroup version 2 with the io controller is not mounted"
             return f"{why} (limits of version 1 are looked at)" if self._has_version_1 else why
@@ -188,7 +190,8 @@ class CgroupReader:
         return counts
 
     def _choose_detailed(self, counts: Mapping[str, int]) -> None:
-        """Read details of the groups that did most, and for a while longer of the previous ones."""
+        """Read details of the groups with most I/O, and for a while longer of the groups chosen
+        before."""
         totals: dict[str, int] = {}
         for name, count in counts.items():
             path = name.split(" ", 2)[2]
@@ -219,8 +222,8 @@ class CgroupReader:
 
 
 def _groups(top: Path) -> Iterator[tuple[str, str]]:
-    """(path, directory) of the groups known to users by name. A group comes after those below it,
-    so its counts are never lower than their sum."""
+    """(path, directory) of the groups whose names users know. A group comes after the groups below
+    it, so its counts are never lower than their sum."""
     waiting: list[tuple[str, str, bool]] = [("/", str(top), False)]
     groups = 0
     while waiting:
@@ -249,7 +252,8 @@ def _directories(place: str) -> list[str]:
 
 
 def _io_stat(text: str, numbers: Mapping[str, str]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """(disk, COUNTERS) of the requested disks; a line that lacks a counter is skipped."""
+    """(disk, counts) for each requested disk, the counts in the order of COUNTERS; a line that
+    lacks one is skipped."""
     for line in text.splitlines():
         number, _, rest = line.strip().partition(" ")
         disk = numbers.get(number)
@@ -388,7 +392,7 @@ class CgroupLoad:
 
     @property
     def why_not(self) -> str:
-        """Why I/O is not counted by cgroup, in words; "" if it is."""
+        """Why I/O is not counted by cgroup, in words; "" if it is counted."""
         return self._reader.why_not
 
     def rates(self) -> tuple[GroupRates, ...] | None:

@@ -22,7 +22,7 @@ from iopstui.linux.kernel_files import KernelFile
 from iopstui.linux.own_threads import BackgroundReader
 
 COMMA = ord(",")
-# bytes of two texts that are compared at once
+# two texts are compared in pieces of this many bytes
 SPAN_BYTES = 192
 # spans in which two texts of one length differ: first and last byte (whole columns), and the first
 # column
@@ -265,7 +265,8 @@ class FunctionCallReader(BackgroundReader):
             self._begin(self._read_in_thread)
 
     def take(self) -> FunctionCalls | None:
-        """The requested result, once, if it is there by now. Raises OSError if it can't be read."""
+        """Return the requested result, once, if it has arrived. Raises OSError if the file can't be
+        read."""
         if not self.busy or self._is_reading:
             return None
         self._thread = None

@@ -71,7 +71,8 @@ class _Group:
 
 
 def parse_io_max(text: str) -> Iterator[tuple[str, str, int]]:
-    """(device, kind, value) of io.max, "254:0 rbps=max wbps=1048576 riops=120 wiops=max"."""
+    """(device, kind, value) of each limit in io.max, "254:0 rbps=max wbps=1048576 riops=120
+    wiops=max"."""
     for line in text.splitlines():
         number, _, rest = line.strip().partition(" ")
         for part in rest.split() if _NUMBER.fullmatch(number) else ():
@@ -82,7 +83,7 @@ def parse_io_max(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def parse_throttle(text: str) -> Iterator[tuple[str, int]]:
-    """(device, value) of blkio.throttle.*_device, "254:0 1048576"."""
+    """(device, value) of each line of blkio.throttle.*_device, "254:0 1048576"."""
     for line in text.splitlines():
         number, _, value = line.strip().partition(" ")
         limit = parse_int(value.strip()) or 0
@@ -197,7 +198,7 @@ def _sorted(limits: list[IoLimit]) -> tuple[IoLimit, ...]:
 
 
 NEAR = 0.8
-"""In a single second, a group that is held back may do as little as this share of its limit."""
+"""In a single second, a group that is held back may use as little as this share of its limit."""
 LOOK_EVERY = 8
 """After this many readings all groups are checked again for limits."""
 MAX_GROUPS = 2000

@@ -1,7 +1,7 @@
 """RPC counters of NFS mounts from /proc/self/mountstats.
 
-Reading the file asks no server: the kernel prints its own counters, so it never hangs if a server
-is gone (net/sunrpc/stats.c, fs/nfs/super.c, fs/proc_namespace.c)."""
+Reading the file sends nothing to a server: the kernel prints its own counters, so it never hangs if
+a server is gone (net/sunrpc/stats.c, fs/nfs/super.c, fs/proc_namespace.c)."""
 
 from __future__ import annotations
 

@@ -97,8 +97,8 @@ def stat_cpu_numbers(lines: bytes) -> tuple[int, ...] | None:
 
 
 def _uniform_stat(lines: bytes) -> dict[int, CpuTimes] | None:
-    """All lines at once, column by column; ``None`` unless they are in the format of today's
-    kernels."""
+    """All cpu lines, parsed together column by column; ``None`` unless they are in the format of
+    today's kernels."""
     fields = lines.split()
     labels = fields[::STAT_COLUMNS]
     if len(fields) != STAT_COLUMNS * len(labels) or labels[:1] != [b"cpu"]:
@@ -203,8 +203,8 @@ def parse_interrupts(
 
 
 def parse_function_calls(header: bytes, tail: bytes) -> dict[int, int] | None:
-    """Only the function calls, from the first line of /proc/interrupts and its end, which must
-    contain all lines below the numbered ones."""
+    """Parse only the function calls, from the first line of /proc/interrupts and its end, which
+    must contain all lines below the numbered ones."""
     end = len(tail.rstrip(b"\n"))
     while end > 0:
         start = tail.rfind(b"\n", 0, end) + 1

@@ -50,7 +50,7 @@ def _softirqs(data: bytes) -> LazyDict[int, int]:
 
 
 class _PerCpuCount(KernelFile):
-    """One interrupt's count on each CPU. Raises OSError once its device is gone."""
+    """Counts of one interrupt on each CPU. Raises OSError once its device is gone."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

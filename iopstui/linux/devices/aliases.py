@@ -153,8 +153,8 @@ class Overlay:
 
 
 class Overlays:
-    """The overlays among mounts. Their directories are looked up once, because there may be very
-    many files to check."""
+    """The overlays among the mounts. Their directories are looked up once, because there may be
+    very many files to check."""
 
     def __init__(self, entries: Iterable[MountEntry]) -> None:
         self._by_mountpoint: dict[str, list[Overlay]] = {}
@@ -174,13 +174,11 @@ class Overlays:
                     )
 
     def files(self, path: str) -> set[File]:
-        """The same file under all its numbers: itself, in the layers below, and in overlays
-        above."""
+        """All identities of the file: its own, in the layers below, and in overlays above."""
         return set(_existing((*self.names_below(path), *self.names_above(path))))
 
     def names_below(self, path: str, deep: int = _MAX_NESTED) -> Iterator[str]:
-        """Possible paths of a file in the layers of its overlays, whether or not it exists
-        there."""
+        """Possible paths of a file in the layers of its overlays, whether or not they exist."""
         for top, remainder in _ancestors(path) if deep and self._by_mountpoint else ():
             for overlay in self._by_mountpoint.get(top, ()):
                 for layer in filter(os.path.isabs, overlay.layers):

@@ -71,7 +71,8 @@ def read_errors(disk: str) -> tuple[int | None, int | None]:
 
 
 def read_offline(disk: str) -> str:
-    """The state of a SCSI disk to which the kernel no longer sends commands, else ""."""
+    """The state of a SCSI disk to which the kernel no longer sends commands; "" for any other
+    disk."""
     state = (read_text(f"{disk}/device/state") or "").strip()
     return state if state in OFFLINE else ""
 
@@ -89,7 +90,8 @@ def read_ext4_errors(device: BlockDevice, roots: Roots, now_s: float) -> FileSys
 
 
 def paths_of(device: BlockDevice) -> tuple[str, ...]:
-    """The paths of a multipath device: an NVMe head's, or those of dm-multipath; else empty."""
+    """The paths of a multipath device: those of an NVMe head, or of dm-multipath; empty for other
+    devices."""
     several = device.kind == "nvme" or device.layer == "dm-multipath"
     return device.slaves if several else ()
 
@@ -140,8 +142,8 @@ def parse_width(text: str) -> int | None:
 
 
 def find_link(disk: Path, roots: Roots) -> LinkFiles | None:
-    """The link of the nearest PCI device above ``disk`` (a real directory in sysfs) that reports
-    one; None if its maximum is unknown."""
+    """The link of the nearest PCI device above ``disk`` (a real directory in sysfs) that reports a
+    link; None if its maximum is unknown."""
     top = Path(os.path.realpath(roots.sys)) / "devices"
     for ancestor in disk.parents:
         if top not in ancestor.parents:
@@ -190,8 +192,8 @@ _COLDEST, _HOTTEST = -60.0, 200.0
 
 @dataclass(frozen=True, slots=True)
 class Sensor:
-    """``directory`` has temp1_input; ``state`` is the file with the state of the disk or its
-    controller (None: there is none)."""
+    """A temperature sensor. ``directory`` has temp1_input; ``state`` is the file with the state of
+    the disk or its controller (None: there is none)."""
 
     directory: str
     state: str | None
@@ -207,7 +209,7 @@ def parse_degrees(text: str) -> float | None:
 
 def find_sensors(disk: Path) -> Iterator[Sensor]:
     """Temperature sensors of the whole disk whose sysfs directory is ``disk``: below its SCSI
-    device or its NVMe controller, or (older kernels) the controller's PCI device."""
+    device or its NVMe controller, or (older kernels) below the controller's PCI device."""
     return sensors_near(disk / "device")
 
 
@@ -258,7 +260,7 @@ def _sensor_degrees(sensor: Sensor, name: str) -> float | None:
 
 _TABLE_STATUS = 0xC138FD0C
 _NO_FLUSH = 1 << 11
-"""Flag without which a pool first writes its metadata."""
+"""Flag of a status request; without it the pool first writes its metadata."""
 _HEADER = struct.Struct("=3I3Ii3IQ128s129s7x")
 _TARGET = struct.Struct("=QQiI16s")
 _SIZE = 4096

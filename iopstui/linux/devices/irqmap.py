@@ -151,7 +151,7 @@ def _device_irqs(
 
 
 def _queue_by_irq(vectors: list[_Vector], queues: int) -> dict[int, tuple[int | None, bool]]:
-    """Interrupt -> (hctx, serves all queues)."""
+    """For each interrupt its hctx, and whether it serves all queues."""
     requests = [v for v in vectors if any(_VIRTIO_SCSI.fullmatch(n) for n in v.names)]
     order = {v.irq: k for k, v in enumerate(sorted(requests, key=lambda v: (v.index, v.irq)))}
     if vectors and len(vectors) == queues and all("blkif" in v.names for v in vectors):
@@ -182,7 +182,7 @@ def _queue_by_name(vector: _Vector, queues: int, vectors: int) -> tuple[int | No
 
 
 def _named_hctx(name: str) -> int | None:
-    """The hctx in a name, -1 for NVMe's admin queue, None if there is none."""
+    """The hctx in an interrupt's name, -1 for NVMe's admin queue, None if there is none."""
     if match := _NVME.fullmatch(name):
         return int(match[1]) - 1
     if match := _VIRTIO_QUEUE.fullmatch(name):

@@ -31,15 +31,16 @@ _FLAGS, _MOUNT = (
 )
 
 KnownFiles = dict[tuple[str, str], tuple[str, int]]
-"""Mount and access mode of each open file, by its path below /proc and its own path."""
+"""For each open file its mount and its access mode, by the path below /proc and the file's own
+path."""
 ByAccess = tuple[frozenset[str], frozenset[str]]
-"""Devices of files open for reading, and of those open for writing."""
+"""Devices of files that are open for reading, and devices of files that are open for writing."""
 
 
 class OpenDevices:
     """Finds the devices on which processes have files open, from the files' mounts: accessing a
     file could hang if its server is gone. ``known`` are the files of an earlier reading, which are
-    not fully read again; ``seen`` are those of this one."""
+    not fully read again; ``seen`` are the files of this reading."""
 
     def __init__(
         self, devices: Mapping[str, BlockDevice], roots: Roots, known: KnownFiles | None = None
@@ -55,13 +56,13 @@ class OpenDevices:
     def of_process(self, place: str, mapped: bool = True) -> ByAccess:
         """The names of the devices, with all devices below them, and ELSEWHERE if a server or a
         program has some of the files. ``place`` is the process's directory. ``mapped``: include
-        files that it maps, which it may have closed."""
+        files that it maps; their descriptors may be closed."""
         reads, writes = self._by_access(place, mapped)
         return frozenset().union(*reads), frozenset().union(*writes)
 
     def sole(self, pid: int, mapped: bool = True) -> ByAccess | None:
-        """The devices that are common to all files of a process, with those below them: its reads
-        or writes go there (empty: nothing in common). ``None`` if its files can't be read."""
+        """The devices that are common to all files of a process, with the devices below them: its
+        reads or writes go there (empty: nothing in common). ``None`` if its files can't be read."""
         place = f"{self._roots.proc}/{pid}"
         if not os.access(f"{place}/fd", os.R_OK | os.X_OK):
             return None
@@ -167,7 +168,7 @@ class OpenDevices:
 
 
 def _file_info(fdinfo: str) -> tuple[str, int]:
-    """(number of the mount, access mode) of an open file; ("", O_RDWR) if unknown. A directory has
+    """For an open file (number of the mount, access mode); ("", O_RDWR) if unknown. A directory has
     O_RDWR, because files in it may be read and created."""
     text = read_bytes(fdinfo) or b""
     match, mount = _FLAGS.search(text), _MOUNT.search(text)

@@ -1,7 +1,7 @@
 """Detect the content of a block device: file systems, partition tables, RAID and LVM members.
 
-``blkid -p`` (libblkid's low-level probing) knows the most; a small check of our own is used if it
-is missing or finds nothing."""
+``blkid -p`` (libblkid's low-level probing) knows the most; a small check of our own is used if
+blkid is missing or finds nothing."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ def _md_at_end(tail: bytes, size: int) -> Iterator[str]:
 
 
 def _has_zfs(head: bytes) -> bool:
-    """An uberblock's magic (0x00bab10c, either byte order) in the first label's ring."""
+    """Whether the ring in the first label has an uberblock's magic (0x00bab10c, in either byte
+    order)."""
     ring = head[0x20000:0x40000]
     magic = (0x00BAB10C).to_bytes(8, "little")
     return any(ring[at : at + 8] in (magic, magic[::-1]) for at in range(0, len(ring), 1024))

@@ -101,8 +101,8 @@ class _Machine:
 
     @cached_property
     def encrypted(self) -> frozenset[str]:
-        """Numbers ("253:0") of the dm-crypt devices: each has a kernel thread named after it.
-        Before Linux 5.17 the name is cut off, and none is found."""
+        """Numbers ("253:0") of the dm-crypt devices, found by their kernel threads, which are named
+        after them. Before Linux 5.17 these names are cut off, and none is found."""
         pids = filter(str.isdecimal, list_names(self.roots.proc))
         names = (read_text(self.roots.proc / pid / "comm") or "" for pid in pids)
         threads = (name.partition(_CRYPT_THREAD) for name in names)
@@ -402,7 +402,8 @@ _CPU_DIRECTORY = re.compile(r"cpu([0-9]+)")
 
 
 def parse_scheduler(text: str) -> tuple[str | None, tuple[str, ...]]:
-    """(current, all) of "[none] mq-deadline"; a lone word without brackets is current."""
+    """(current, all) schedulers of "[none] mq-deadline"; a single word without brackets is
+    current."""
     words = text.split()
     names = tuple(word.strip("[]") for word in words)
     current = next((w[1:-1] for w in words if w.startswith("[") and w.endswith("]")), None)
@@ -455,7 +456,8 @@ def _read_hctx(directory: str, index: int) -> Hctx:
 
 
 def _read_cpus(directory: str) -> tuple[int, ...]:
-    """``cpu_list``, or the cpuN directories if it is missing or cut off at a page's end."""
+    """The CPUs in ``cpu_list``, or in the cpuN directories if that file is missing or cut off at a
+    page's end."""
     data = read_bytes(f"{directory}/cpu_list")
     if data is not None and data.strip() and len(data) < PAGE - 1:
         return parse_cpu_list(decode(data))
@@ -468,7 +470,7 @@ def _read_cpus(directory: str) -> tuple[int, ...]:
     return parse_cpu_list(complete if len(data) >= PAGE - 1 else decode(data))
 
 
-# Which kernel runs, and whether its interrupt handlers are threads.
+# The running kernel, and whether its interrupt handlers are threads.
 #
 # Sources: Documentation/admin-guide/kernel-parameters.txt (threadirqs), proc_version(5).
 

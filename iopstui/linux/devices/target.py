@@ -27,7 +27,8 @@ Devices = Mapping[str, BlockDevice]
 
 
 class NoSuchFile(UsageError):
-    """Error: the target does not exist, but its ``directory`` does, so a job could work there."""
+    """Error: the target does not exist, but its ``directory`` does, so a job could create files
+    there."""
 
     def __init__(self, message: str, directory: Path) -> None:
         super().__init__(
@@ -64,7 +65,7 @@ _NOT_COUNTED = {
     "ceph": "ceph files are on a cluster; what the kernel counts of them is for root alone "
     "(/sys/kernel/debug/ceph/*/metrics)",
 }
-"""File systems without any figures, and where else to look."""
+"""File systems without any figures; each with another place to look for them."""
 _OPTIONS = frozenset({
     "vers", "rsize", "wsize", "nconnect", "proto", "hard", "soft", "softerr", "timeo", "sync",
     "actimeo", "acregmin", "acregmax", "acdirmin", "acdirmax", "noac", "lookupcache", "cache",
@@ -107,7 +108,7 @@ def resolve_target(
 def _resolve_path(
     text: str, cwd: Path, roots: Roots, devices: Devices
 ) -> tuple[Path, os.stat_result]:
-    """The absolute path without symbolic links, and its stat; the path exists."""
+    """The absolute path without symbolic links, and its stat; the path must exist."""
     path = cwd / text
     info = _stat(path)
     if info is None:
@@ -133,11 +134,11 @@ def _resolve_path(
 def resolve_targets(
     texts: Sequence[str], cwd: Path, roots: Roots, devices: Devices, *, to_read: bool = True
 ) -> Target:
-    """Resolve all ``texts`` to one target that every job uses in full; none or one as in
-    ``resolve_target``.
+    """Resolve all ``texts`` to one target that every job uses in full; with none or one, as
+    ``resolve_target`` does.
 
-    Also UsageError for combinations without a meaning: different kinds, the same thing twice (under
-    any path), one device on another."""
+    Raises UsageError also for combinations without a meaning: different kinds, the same thing twice
+    (under any path), one device on another."""
     if len(texts) < 2:
         only = texts[0] if texts else None
         return resolve_target(only, cwd, roots, devices, to_read=to_read)
@@ -201,7 +202,8 @@ def device_tree(name: str, devices: Devices, roots: Roots) -> tuple[str, ...]:
 
 
 def device_links(tree: Sequence[str], devices: Devices, roots: Roots) -> tuple[DeviceLinks, ...]:
-    """Devices directly below each device of ``tree``; for a partition, below its disk."""
+    """The devices directly below each device of ``tree``; for a partition, the devices below its
+    disk."""
     links = []
     for name in tree:
         disk = devices.get(devices[name].disk or "", devices[name])
@@ -281,7 +283,8 @@ def _stat(path: Path) -> os.stat_result | None:
 
 
 def _device_node(text: str, path: Path, roots: Roots, devices: Devices) -> Path:
-    """The node of a device named without /dev/. UsageError with the reason if there is none."""
+    """The node of a device that is named without /dev/. UsageError with the reason if there is
+    none."""
     device = devices.get(text)
     if device is not None and device.hidden:
         heads = " or ".join(device.holders) or "its multipath device"
@@ -429,7 +432,7 @@ def _check_usable(path: Path, info: os.stat_result, roots: Roots) -> None:
 
 
 def _device_of(st_dev: int, entry: MountEntry | None, finder: DeviceFinder) -> str | None:
-    """Find the device by the file's own device number; for anonymous ones (btrfs) by the mount's
+    """Find the device by the file's own device number; if that is anonymous (btrfs), by the mount's
     source."""
     name = finder.by_number(os.major(st_dev), os.minor(st_dev))
     if name is None and entry is not None:
@@ -438,7 +441,8 @@ def _device_of(st_dev: int, entry: MountEntry | None, finder: DeviceFinder) -> s
 
 
 def _file_tree(name: str | None, devices: Devices, roots: Roots) -> tuple[str, ...]:
-    """The tree of a file's device, and the trees of the other devices of its btrfs."""
+    """The device tree of a file; on btrfs also the trees of the other devices of its file
+    system."""
     if name is None:
         return ()
     trees = (device_tree(member, devices, roots) for member in _with_btrfs_members(name, roots))

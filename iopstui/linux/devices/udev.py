@@ -51,19 +51,19 @@ def udev_properties(directory: Path, roots: Roots) -> Mapping[str, str]:
 
         context = _context()
     except (ImportError, OSError):
-        return {}  # no libudev
+        return {}  # libudev is missing
     try:
         return dict(pyudev.Devices.from_path(context, str(directory)).properties)
     except (pyudev.DeviceNotFoundError, KeyError, OSError, ValueError):
-        return {}  # it vanished while libudev looked at it
+        return {}  # the device vanished while libudev looked at it
 
 
 _THREAD_LOCAL = threading.local()
 
 
 def _context() -> Any:
-    """One context per thread: libudev counts references without a lock, and ctypes lets other
-    threads run meanwhile."""
+    """One libudev context per thread: libudev counts references without a lock, and ctypes lets
+    other threads run meanwhile."""
     context = getattr(_THREAD_LOCAL, "context", None)
     if context is None:
         import pyudev

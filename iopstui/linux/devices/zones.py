@@ -32,9 +32,9 @@ CONDITIONS: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Zones:
-    """``model`` is "host-managed" or "host-aware"; ``size`` and ``capacity`` (what can be written)
-    of a zone in bytes; ``most_open`` and ``most_active`` are limits (``None``: none, or not known);
-    ``conditions`` counts zones by condition, empty with the reason in ``problem``."""
+    """``model`` is "host-managed" or "host-aware"; ``size`` and ``capacity`` (the writable part) of
+    a zone are in bytes; ``most_open`` and ``most_active`` are limits (``None``: none, or not
+    known); ``conditions`` counts zones by condition, empty with the reason in ``problem``."""
 
     model: str
     count: int | None
@@ -117,7 +117,7 @@ def _report(fd: int, count: int) -> Iterator[Zone]:
 
 
 def parse_zones(report: bytes) -> list[Zone]:
-    """The zones of a report; announced but missing ones are left out."""
+    """The zones in a report, without zones that it announces but lacks."""
     if len(report) < _HEAD.size:
         return []
     announced, flags = _HEAD.unpack_from(report)[1:]

@@ -131,8 +131,8 @@ Devices = Mapping[str, BlockDevice]
 
 @dataclass(frozen=True, slots=True)
 class _DeviceFiles:
-    """Files of a device: in its own directory and those of its links and sensors (of all paths, if
-    it has several)."""
+    """Files of a device: those in its own directory, and those of its links and sensors (of all
+    paths, if it has several)."""
 
     device: BlockDevice
     directory: str
@@ -158,8 +158,8 @@ class ConditionsFiles:
     def read(
         self, devices: Devices, names: Sequence[str], t: float, cpus: Sequence[int] = ()
     ) -> Conditions:
-        """Read the conditions of these devices and CPUs (none given: all that are online). ``t`` is
-        seconds. Never fails, but may block until a disk reports its temperature."""
+        """Read the conditions of these devices and CPUs (if none are given: all that are online).
+        ``t`` is in seconds. Never fails, but may block until a disk reports its temperature."""
         states, nodes = self._cpus(cpus)
         logged = self._log.errors(t)
         return Conditions(t, self._devices(devices, names, t), states, nodes, logged=logged,
@@ -255,7 +255,7 @@ class ConditionsFiles:
         return find_link(directory, self._roots)
 
     def _hardware_directories(self, device: BlockDevice, directory: Path) -> Iterator[Path]:
-        """The directories of the device's hardware; an NVMe head only has those of its paths."""
+        """The sysfs directories of the device's hardware; for an NVMe head, those of its paths."""
         paths = paths_of(device) if device.kind == "nvme" else ()
         yield from map(self._directory, paths)
         if not paths:
@@ -280,7 +280,7 @@ def _link(links: Sequence[LinkFiles]) -> Link | None:
 
 
 MAX_RECORDS = 1000
-"""Limit of records per reading; the kernel itself limits the rate of its messages."""
+"""Most records per reading; the kernel itself limits the rate of its messages."""
 _RECORD_BYTES = 8192
 _KERNEL_BELOW = 8
 """Messages below this priority have facility 0 (the kernel), at any level: programs may write to
@@ -300,7 +300,7 @@ _ERROR = re.compile("|".join(_PATTERNS))
 
 
 def disk_of_error(message: str) -> str:
-    """The device whose error a line of the log reports; "" if none."""
+    """The device whose error a line of the log reports; "" if it reports no disk's error."""
     found = _ERROR.search(message)
     return next(filter(None, found.groups()), "") if found is not None else ""
 

@@ -38,7 +38,7 @@ def active_disks(devices: Mapping[str, BlockDevice], roots: Roots) -> Target:
 
 
 def disk_counters(roots: Roots) -> dict[str, DiskCounters]:
-    """The counters of all disks. UsageError if /proc shows none."""
+    """The counters of all disks. UsageError if /proc has none."""
     counters = parse_diskstats(read_bytes(roots.proc / "diskstats") or b"")
     if not counters:
         raise UsageError(

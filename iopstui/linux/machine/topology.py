@@ -69,7 +69,7 @@ def _numbered(directory: Path, prefix: str) -> tuple[int, ...]:
 
 
 def read_nodes(roots: Roots) -> Mapping[int, int]:
-    """CPU -> its NUMA node; empty if the kernel knows none."""
+    """The NUMA node of each CPU; empty if the kernel knows none."""
     directory = roots.sys / "devices/system/node"
     return {
         cpu: node
@@ -79,7 +79,8 @@ def read_nodes(roots: Roots) -> Mapping[int, int]:
 
 
 def _caches(directory: Path, online: tuple[int, ...]) -> dict[int, int]:
-    """CPU -> lowest CPU of its last-level-cache domain (an offline CPU has no cache files)."""
+    """For each CPU the lowest CPU of its last-level-cache domain (an offline CPU has no cache
+    files)."""
     domains: dict[int, int] = {}
     for cpu in online:
         if cpu in domains:

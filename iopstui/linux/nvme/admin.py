@@ -165,7 +165,7 @@ _RESULTS = {
 
 
 class MalformedPage(DriveUnreadable):
-    """A page is shorter than its format, or is another page."""
+    """Error: a page is shorter than its format, or is another page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ def parse_supported(page: bytes) -> frozenset[int]:
 
 
 def parse_errors(page: bytes) -> tuple[ErrorEntry, ...]:
-    """The entries of the error log (01h), the newest first; unused ones are left out."""
+    """The entries of the error log (01h), the newest first, without unused ones."""
     _check_size(page, ERROR_ENTRY, "error log")
     return tuple(_error_entries(page))
 

@@ -33,7 +33,7 @@ class _Abilities:
 
 
 def controllers_of(roots: Roots, device: BlockDevice) -> tuple[str, ...]:
-    """The controllers of an NVMe namespace ("nvme0"): several if it has several paths."""
+    """The controllers of an NVMe namespace ("nvme0"); several if it has several paths."""
     if device.kind != "nvme":
         return ()
     names = (_controller(roots, name) for name in paths_of(device) or (device.name,))
@@ -129,7 +129,7 @@ class DriveHealth:
 
 
 def supports(fd: int, controller: admin.Controller, page: int) -> bool:
-    """Whether the drive lists this log page. If it lists none, it is not asked: requesting an
+    """Whether the drive lists this log page. If it lists no pages, the answer is no: requesting an
     unknown page would add an error to its log."""
     if not controller.lists_pages:
         return False

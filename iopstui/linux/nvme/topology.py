@@ -48,7 +48,8 @@ class ControllerLink:
 @dataclass(frozen=True, slots=True)
 class NvmePath:
     """A path to the namespace, with its own block device if there are several. ``ana`` is its
-    asymmetric access state. ``queue_types`` by number ("default", "read", "poll"; root only)."""
+    asymmetric access state. ``queue_types`` has the type of each queue by its number ("default",
+    "read", "poll"; root only)."""
 
     name: str
     controller: ControllerLink

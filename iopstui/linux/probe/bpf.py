@@ -187,8 +187,8 @@ def load_program(code: bytes, tracepoint: int, name: str) -> int:
 
 
 def attach_program(fd: int) -> int:
-    """A descriptor; while it is open, the program ``fd`` runs at its tracepoint. Raises
-    OSError."""
+    """Attach the program ``fd`` to its tracepoint; it runs while the returned descriptor is open.
+    Raises OSError."""
     return _create(RAW_TRACEPOINT_OPEN, struct.pack("=QI", 0, fd))
 
 
@@ -278,7 +278,8 @@ class Types:
         return offsets
 
     def _head(self, number: int) -> tuple[int, int, int, int]:
-        """(kind, number of entries, the type it refers to, where its entries begin)."""
+        """(kind, number of entries, the type it refers to, the position of its entries) of a
+        type."""
         at = self._offsets[number]
         _, info, type_id = _TYPE.unpack_from(self._types, at)
         return info >> 24 & 31, info & 0xFFFF, type_id, at + _TYPE.size
@@ -320,7 +321,7 @@ ONLY_ROOT = "only root may load BPF programs"
 
 
 def why_no_probe(roots: Roots) -> tuple[str, str] | None:
-    """(why the probe can't run, the command that fixes it); ``None`` if no obstacle is known."""
+    """Why the probe can't run, and the command that fixes it; ``None`` if no obstacle is known."""
     if os.geteuid() != 0:
         return ONLY_ROOT, "sudo iopstui ..."
     if locked_down(roots):

@@ -190,7 +190,7 @@ def loadable_parts(roots: Roots) -> tuple[str, ...]:
 
 
 class _Completed(NamedTuple):
-    """What a disk has completed: requests by kind, and flushes (``None`` before Linux 5.5)."""
+    """Counts of a disk's completions: requests by kind, and flushes (``None`` before Linux 5.5)."""
 
     ios: Mapping[str, int]
     flushes: int | None
@@ -429,7 +429,7 @@ class BpfProbe:
         return counts
 
     def _by_cpu(self) -> dict[int, dict[int, int]]:
-        """Requests by the CPU that allocated them and the one that completed them."""
+        """Requests by the CPU that allocated them and the CPU that completed them."""
         matrix: dict[int, dict[int, int]] = {}
         if self._matrix is None or self._matrix_memory is None:
             return matrix

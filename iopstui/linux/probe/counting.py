@@ -97,9 +97,10 @@ class InFlightMap:
 
 @dataclass(frozen=True, slots=True)
 class CountMap:
-    """The map ``fd`` of counts: ``banks`` (a power of two) of the bins of all regions,
-    ``bank_bits`` each, then the counters. A bank has the bins of the device's time, and from
-    ``waiting_at`` (a power of two) on those of the time from allocation to issue."""
+    """The map ``fd`` of counts: a number of ``banks`` (a power of two), each with the bins of all
+    regions in 2 to the power of ``bank_bits`` bytes, then the counters. A bank has the bins of the
+    time in the device, and from ``waiting_at`` (a power of two) on the bins of the time from
+    allocation to issue."""
 
     fd: int
     banks: int

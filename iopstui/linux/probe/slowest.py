@@ -142,7 +142,7 @@ def jump_if_inserted(p: Program, origin: OriginTypes, to: str) -> None:
 
 
 def note_insertion(p: Program, requeued: bool) -> None:
-    """Store r0 as the time of the insertion; its lowest bit says that the request was sent back."""
+    """Store r0 as the time of the insertion. Its lowest bit is set if the request was sent back."""
     p.do("|", 0, 1)
     if not requeued:
         p.do("-", 0, 1)

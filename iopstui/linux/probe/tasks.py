@@ -66,14 +66,14 @@ def map_bytes(rows: int) -> int:
 
 
 def size_for(cpus: int) -> tuple[int, int]:
-    """(rows, banks) of the map for this number of CPUs."""
+    """The numbers (rows, banks) of the map for this number of CPUs."""
     banks = min(1 << (cpus - 1).bit_length(), MAX_BANKS)
     return BANK_ROWS * banks, banks
 
 
 def count_task(p: Program, origin: slowest.OriginTypes, size_at: int, tasks: TaskMap) -> None:
-    """Count the request in the row of its process and cgroup. The offset of its bin, in fio's bins
-    of 8 bytes, is on the stack; ``size_at`` is the argument with its size."""
+    """Count the request in the row of its process and cgroup. On the stack is the offset of its bin
+    among fio's bins (8 bytes each); ``size_at`` is the argument with its size."""
     _load_key(p, origin, tasks)
     for place in range(PLACES):
         p.do("+", 5, min(place, 1))

@@ -79,7 +79,7 @@ class JobThreads:
         return tuple(jobs)
 
     def _process(self, pid: int) -> JobThread:
-        """A job that is a process; its other threads are workers."""
+        """A job that is a process of its own; its other threads are workers."""
         _, fields = task_stat(f"/proc/{pid}")
         workers = []
         if int(fields[_THREADS]) > 1:

@@ -44,8 +44,8 @@ def exhausted_limit(error: BaseException) -> str:
 
 def ensure_descriptors() -> str:
     """If the limit of open files is too low for any command, raise it within the hard limit.
-    Returns "" if it suffices then, else what is wrong and how to raise it. Near the limit every
-    import and every open may fail."""
+    Returns "" if the limit then suffices, else what is wrong and how to raise it. Near the limit
+    every import and every open may fail."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -227,7 +227,7 @@ def _make_directory(place: str) -> Path:
 
 
 def _descriptor(path: Path) -> int:
-    """Open a directory of ours that is no link and that nobody else may enter. Raises OSError."""
+    """Open a directory of ours that is no link and that other users can't enter. Raises OSError."""
     fd = os.open(path, _DIRECTORY)
     info = os.fstat(fd)
     if info.st_uid != os.geteuid() or info.st_mode & 0o077:

@@ -45,8 +45,8 @@ class ProcessRates:
 
 @dataclass(slots=True)
 class _Process:
-    """The last reading of a process: ``text`` is its file, ``io`` the parsed counters; both are
-    ``None`` if it may not be read."""
+    """The last reading of a process: ``text`` is the content of its file, ``io`` the parsed
+    counters; both are ``None`` if the file may not be read."""
 
     start: int
     parent: int

@@ -100,7 +100,7 @@ def process_of(pid: int, proc: str = "/proc") -> int:
 
 def children(pid: int, proc: str = "/proc") -> tuple[int, ...]:
     """Direct children of a process's main thread (proc_pid_task(5)); empty if it is gone or the
-    kernel does not say."""
+    kernel does not list them."""
     try:
         with open(f"{proc}/{pid}/task/{pid}/children") as file:
             return tuple(int(pid) for pid in file.read().split())

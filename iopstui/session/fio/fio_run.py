@@ -1,4 +1,4 @@
-"""A fio run: lay out its files, start it, follow its documents, end it."""
+"""A fio run: make its files, start it, follow its documents, end it."""
 
 from __future__ import annotations
 
@@ -343,7 +343,8 @@ class FioRun:
             self._process.send_order("kill" if hard else "stop")
 
     def watch(self, raw: RawSample) -> None:
-        """End the run, as a failed one, if this sample shows that its device is gone."""
+        """Watch the device: end the run, as a failed one, if this sample shows that the device is
+        gone."""
         if self.phase != LAYOUT and not self.failure:
             self.failure = self._watch.feed(raw)
             if self.failure and self.phase == RUN:
@@ -397,7 +398,7 @@ class FioRun:
             elif line.event == "exited":
                 self._exit_code = line.numbers[0]
             elif line.event in ("over", "gone"):
-                # only now all processes of this run are gone, not just fio's main one
+                # now all processes of this run are gone, not just fio's main one
                 events += self._finish(self._exit_code)
                 break
         return events
@@ -565,7 +566,7 @@ _IGNORED_MESSAGES = re.compile(
 
 
 def _expanded_sections(text: str) -> list[Section]:
-    """The sections of a job file, with its environment variables replaced."""
+    """The sections of a job file, with environment variables replaced."""
     return [
         Section(
             section.name, {name: expand_variables(value) for name, value in section.options.items()}

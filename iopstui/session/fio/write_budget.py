@@ -41,14 +41,14 @@ class WriteBudget:
         self._largest_run = 0
         self._own_bytes = 0
         self._run_bytes = 0
-        """With those of the run beside it."""
+        """Bytes of this run and of the run beside it."""
         self._rate_start: tuple[float, int] | None = None
         self._rate = 0.0
         self._bound: WriteBound | None = None
 
     def forecast(self, job: PreparedJob, layout: int, devices: Mapping[str, BlockDevice]) -> str:
-        """How much the next run may write, in words. It is ended if it exceeds what its own options
-        allow."""
+        """How much the next run may write, in words. The run is ended if it writes more than its
+        own options allow."""
         from iopstui.fio.write_bound import write_bound
 
         self._bound = write_bound(
@@ -129,7 +129,7 @@ class WriteBudget:
         )
 
     def _ends_before(self, bound: WriteBound) -> bool:
-        """Whether the run ends by its own options before the limit, or exactly at it; the file
+        """Whether the run's own options end it before the limit, or exactly at it; the file
         system's own writes count."""
         remaining = (self.most or 0) - self.used
         return max(self._run_bytes, bound.total) < remaining or (
@@ -183,7 +183,8 @@ def written_per_s(status: FioStatus | None) -> float | None:
 
 
 def _written_text(seconds: float, rate: float | None) -> str:
-    """ "about 12.1 GiB at the last run's 41.4 MiB/s"; without a known rate, an example."""
+    """How much will be written at a known rate: "about 12.1 GiB at the last run's 41.4 MiB/s";
+    without a known rate, an example."""
     if rate is None:
         return f"as much as the disk takes; 1 GB/s would be {size(round(seconds * EXAMPLE))}"
     return f"about {size(round(seconds * rate))} at the last run's {size(round(rate))}/s"

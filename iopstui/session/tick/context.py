@@ -62,8 +62,8 @@ class CurrentRun:
 
 
 CPU_LIMIT = 5.0
-"""Percent of one CPU. The live screen takes about 2 with a job; a lower limit would warn in every
-run."""
+"""Limit in percent of one CPU. The live screen takes about 2 with a job; a lower limit would warn
+in every run."""
 SKEW_LIMIT_MS = 50.0
 FRAMES = 10
 WARN_AGAIN_S = 120.0
@@ -122,7 +122,7 @@ class GuardTime:
         self._current_s = 0.0
 
     def total(self, busy_s: float | None) -> float:
-        """Return the total with the time of the current guard (``None``: there is none)."""
+        """The total CPU time, including that of the current guard (``None``: there is none)."""
         if busy_s is None or busy_s < self._current_s:
             self._ended_s += self._current_s
             self._current_s = 0.0
@@ -213,7 +213,7 @@ class Context:
         self.emit(events.Notice(self.now(), level, printable(text)))
 
     def warn(self, text: str) -> None:
-        """Emit a notice of level "warning"; none for ""."""
+        """Emit a notice of level "warning"; nothing for ""."""
         if text:
             self.notice("warning", text)
 
@@ -223,5 +223,5 @@ class Context:
         return device or BlockDevice(name, f"/dev/{name}", 0, 0, "disk", None)
 
     def disks(self) -> list[BlockDevice]:
-        """The target's device and those below it."""
+        """The target's device and the devices below it."""
         return [self.device(name) for name in self.target.tree]

@@ -89,7 +89,7 @@ class FindingTracker:
         self._next_question: Finding | None = None
         self._question: tuple[Finding, SteadyRun] | None = None
         self.shape = JobShape()
-        """What the running job, or the last one, asks for."""
+        """The shape of the running job, or of the last one."""
         self._job = ""
         self._earlier: list[SteadyRun] = []
         self._reported_at: dict[str, float] = {}
@@ -102,7 +102,7 @@ class FindingTracker:
         self._drives: dict[str, DriveReading] = {}
         self._siblings = SiblingWatch()
         self.idle_rings: tuple[str, ...] = ()
-        """As in Evidence."""
+        """The programs that sleep in io_uring, as in Evidence."""
 
     def note_layout(self) -> None:
         """Note that files are being laid out: these writes are the run's own, not background
@@ -168,9 +168,9 @@ class FindingTracker:
         self, frame: Frame, devices: Sequence[BlockDevice], tree: Sequence[BlockDevice] = (),
         looks: bool = True,
     ) -> Iterator[Finding]:  # fmt: skip
-        """Findings of this frame that were not reported yet. ``devices`` are those that the jobs
-        work on, ``tree`` these and all below them. Without ``looks`` a frame between runs is kept
-        for the next one that is judged."""
+        """Findings of this frame that were not reported yet. ``devices`` are the devices that the
+        jobs work on, ``tree`` these and all below them. Without ``looks`` a frame between runs is
+        kept for the next one that is judged."""
         self._tree = tuple(tree or devices)
         self._drives.update(frame.nvme)
         self._siblings.feed(frame, self._tree, self.conditions)
@@ -220,7 +220,7 @@ class FindingTracker:
 
     @property
     def firing(self) -> list[Finding]:
-        """Findings whose rules fire now, without those that another one explains."""
+        """Findings whose rules fire now, without those that another finding explains."""
         return [one for one in self._active.firing if one.rule not in self._explained]
 
     def ended_findings(self) -> list[EndedFinding]:

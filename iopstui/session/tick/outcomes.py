@@ -79,7 +79,7 @@ class OutcomeTracker:
 
     @property
     def steady(self) -> bool:
-        """True if the run has been ended, or will be, because it is steady."""
+        """True if the run has been ended, or will be ended, because it is steady."""
         return self._steady_stop is not None and self._steady_stop.steadiness is not None
 
     def feed(self, event: Event) -> Iterator[ExpectationChecked | SteadyState | Notice]:
@@ -194,7 +194,7 @@ def outcome_event_text(judged: ExpectationChecked) -> str:
 
 
 def against_baseline(judged: ExpectationChecked) -> str:
-    """The ratio with its interval, and how certain that is."""
+    """The ratio to the baseline with its interval, and how certain it is."""
     ratio = (judged.measured or 0.0) / judged.base if judged.base else 0.0
     if judged.why:
         return f", {100 * ratio:.1f} % of it; {judged.why}"
@@ -235,7 +235,7 @@ def share_text(share: float) -> str:
 
 
 def value_text(value: float, unit: str) -> str:
-    """A figure with enough digits to show on which side of a limit it is."""
+    """A figure with enough digits to show whether it is above or below a limit."""
     if unit == "ns":
         return latency(value)
     if unit == "ms":
@@ -270,7 +270,7 @@ class SteadyStop:
         self.steadiness: Steadiness | None = None
 
     def check(self, series: LoadSeries) -> str:
-        """Why the run can end now (returned once), else ""."""
+        """Return why the run can end now, once; else ""."""
         if self.steadiness is not None:
             return ""
         seconds = series.seconds

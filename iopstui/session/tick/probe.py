@@ -18,7 +18,7 @@ CPU."""
 AUTOMATIC_AGAIN_IOPS = AUTOMATIC_MAX_IOPS / 2
 """At fewer I/Os per second it is switched on again."""
 IDLE_TICKS = 3
-"""Ticks without a job before it is switched on automatically."""
+"""After this many ticks without a job the probe is switched on automatically."""
 
 
 class SessionProbe:
@@ -31,12 +31,12 @@ class SessionProbe:
         self._has_requests = False
         """Whether a followed disk has requests of its own: only those have details."""
         self._automatic = automatic
-        """Whether it is switched automatically, until the user switches it."""
+        """Whether it is switched automatically; False once the user has switched it."""
         # the first tick has no rate, so it counts as one without a job: the screen should appear
         # before 0.1 s of CPU time goes into the programs
         self._idle_ticks = 0
         self.why_off = ""
-        """What prevents the requested probe; "" if nothing does."""
+        """Why the requested probe is off; "" if it is on."""
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ class SessionProbe:
             self.close()
 
     def _begin(self) -> None:
-        # imported only when it is requested
+        # imported only when the probe is requested
         from iopstui.linux.probe.bpf import why_no_probe
         from iopstui.linux.probe.bpf_probe import BpfProbe, ProbeUnusable
         from iopstui.linux.probe.regions import regions
@@ -107,8 +107,8 @@ class SessionProbe:
             self.why_off = str(error)
 
     def take(self) -> ProbeSample | None:
-        """Return the last counts, once. A probe whose counts differ from the disks' is ended, with
-        a message."""
+        """Return the last counts, once. If the counts differ from the disks' own, end the probe
+        with a message."""
         probe = self._probe
         sample = probe.take() if probe is not None else None
         problem = probe.problem() if probe is not None else ""
@@ -128,5 +128,5 @@ class SessionProbe:
 
 
 def cost_text() -> str:
-    """What the probe costs, in words."""
+    """The cost of the probe in words."""
     return f"about {COST_US:.1f} µs of CPU per I/O"

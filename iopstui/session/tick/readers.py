@@ -62,14 +62,14 @@ class ConditionsReader(BackgroundReader):
         job_pids: frozenset[int] | None = None,
         groups: bool = False,
     ) -> None:
-        """Begin a reading of these devices (names of ``devices``) and CPUs (none given: all that
-        are online); one that is under way goes on. ``t`` is the session's clock. ``job_pids``: also
-        read other processes that do I/O, without these. ``groups``: also read the cgroups that do
-        I/O on these devices."""
+        """Begin a reading of these devices (names of ``devices``) and CPUs (if none are given: all
+        that are online). A reading that is under way goes on. ``t`` is the session's clock.
+        ``job_pids``: also read other processes that do I/O, without these. ``groups``: also read
+        the cgroups that do I/O on these devices."""
         self._begin(self._read, t, dict(devices), tuple(names), tuple(cpus), job_pids, groups)
 
     def take(self) -> Conditions | None:
-        """The newest reading, once; ``None`` if there is nothing new."""
+        """Return the newest reading, once; ``None`` if there is nothing new."""
         return self._results.pop() if self._results and not self._closed else None
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class ConditionsReader(BackgroundReader):
     ) -> None:
         with contextlib.suppress(OSError):  # the limit of open files is reached: try again later
             if self._files is None:
-                # imported by the first reading, because nobody waits for it
+                # imported here, in the background, because nobody waits for this reading
                 from iopstui.linux.machine.conditions import ConditionsFiles
 
                 self._files = ConditionsFiles(self._roots)
@@ -148,8 +148,8 @@ FIRST_AT_S = 2.0
 
 
 class HourBaseline(BackgroundReader):
-    """Finds what is usual at this hour, if a feature knows it. ``medians`` are by disk; empty while
-    nothing is known."""
+    """Finds what is usual at this hour, if a feature of the program knows it. ``medians`` are by
+    disk, and empty while nothing is known."""
 
     name = "hour baseline"
 
@@ -180,8 +180,8 @@ MAX_CPU_SHARE = 0.002
 """Share of a CPU: a reading that takes 4 ms is made every 2 s."""
 MIN_INTERVAL_S = 1.0
 QUICK_READINGS = 4
-"""When a disk begins to be used, there are this many readings, one a second at any cost, to know at
-once who uses it."""
+"""When a disk begins to be used, this many readings are made, one a second whatever they cost, to
+know soon who uses it."""
 PAUSE_S = 20.0
 TASKS_EVERY = 4
 """Waiting tasks are read in one out of this many later readings."""
@@ -218,14 +218,14 @@ class UseWatch(BackgroundReader):
         self._begin(self._read, t, dict(devices), tasks)
 
     def take(self) -> DiskUse | None:
-        """The newest reading, once."""
+        """Return the newest reading, once."""
         return self._results.pop() if self._results and not self._closed else None
 
     def _read(self, t: float, devices: Mapping[str, BlockDevice], tasks: bool) -> None:
         began = time.thread_time()
         with contextlib.suppress(OSError):  # the limit of open files is reached: try again later
             if self._reader is None:
-                # imported by the first reading, because nobody waits for it
+                # imported here, in the background, because nobody waits for this reading
                 from iopstui.linux.activity.disk_use import DiskUseReader
 
                 self._reader = DiskUseReader(self._roots)
@@ -244,8 +244,8 @@ LAST_TIMEOUT_S = 1.0
 
 class DriveReader(BackgroundReader):
     """Reads the counters of the NVMe drives below a target every ``INTERVAL_S`` seconds, at the
-    beginning of a run and at its end; blocks only in ``read_last``. Nothing is read, and no thread
-    started, without an NVMe drive in the target's tree."""
+    beginning of a run and at its end; blocks only in ``read_last``. Without an NVMe drive in the
+    target's tree, nothing is read and no thread is started."""
 
     name = "drives"
 
@@ -296,7 +296,7 @@ class DriveReader(BackgroundReader):
         return self._begin(self._read, self._run, dict(devices), tuple(tree))
 
     def _read(self, run: int, devices: Mapping[str, BlockDevice], tree: Sequence[str]) -> None:
-        # imported by the first reading, because nobody waits for it
+        # imported here, in the background, because nobody waits for this reading
         from iopstui.linux.nvme.admin import DriveUnreadable
         from iopstui.linux.nvme.health import DriveHealth, drives_of, unprivileged_counters
 

@@ -98,7 +98,8 @@ class Sampling:
         self._hours = HourBaseline(context.roots)
         self._use = UseWatch(context.roots, min_interval_s=self._judge_every_s)
         self.disk_use: DiskUse | None = None
-        """Who used the disks in the last reading; None while a job runs, or not read yet."""
+        """Who used the disks, by the last reading; None while a job runs, and before the first
+        reading."""
         self._conditions_asked_at = -inf
         self._io_counts: object = None
         self._handover = self._handover_ends = False
@@ -321,8 +322,8 @@ class Sampling:
         return answer
 
     def _read_conditions(self, frame: Frame, measuring: bool) -> None:
-        """From time to time, request a reading of the device's health and limits and of the jobs'
-        CPUs' sleep states."""
+        """From time to time, request a reading of the device's health and limits, and of the sleep
+        states of the jobs' CPUs."""
         conditions = self._conditions.take()
         if conditions is not None:
             self.findings.note_conditions(conditions)

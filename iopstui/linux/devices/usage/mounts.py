@@ -49,7 +49,8 @@ def kernel_file_system(place: Path | int) -> str:
 
 
 def removal_lock(directory: Path) -> str:
-    """The directory flag (chattr(1)) that prevents removing its files, "a" or "i"; "" if none."""
+    """The flag of the directory (chattr(1)) that prevents removing its files, "a" or "i"; "" if
+    none is set."""
     try:
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -82,8 +83,8 @@ class MountEntry:
 
 @dataclass(frozen=True, slots=True)
 class MountTable:
-    """Everything mounted or swapped on. ``swaps`` are the paths in /proc/swaps; ``btrfs``
-    maps a mounted btrfs's UUID to the kernel names of its devices."""
+    """All mounts and swap areas. ``swaps`` are the paths in /proc/swaps; ``btrfs`` maps a mounted
+    btrfs's UUID to the kernel names of its devices."""
 
     entries: tuple[MountEntry, ...] = ()
     swaps: tuple[str, ...] = ()
@@ -138,7 +139,7 @@ def read_own_mounts(roots: Roots) -> tuple[MountEntry, ...]:
 
 
 def distinct_file_systems(mountpoints: Sequence[str], roots: Roots) -> tuple[str, ...]:
-    """The mount points without those of the same file system as an earlier one."""
+    """The mount points, each file system once: later ones of the same file system are left out."""
     if len(mountpoints) < 2:
         return tuple(mountpoints)
     numbers = {entry.mountpoint: (entry.major, entry.minor) for entry in read_own_mounts(roots)}

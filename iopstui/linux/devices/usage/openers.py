@@ -23,7 +23,7 @@ _INITIAL_PIDS = "pid:[4026531836]"
 _SHARED = re.compile(r"(?m)^([0-9a-f]+-[0-9a-f]+) .w.s [0-9a-f]+ [0-9a-f:]+ [1-9][0-9]* +(/.*)$")
 
 File = tuple[tuple[int, int], int]
-"""((major, minor) of the file system, inode)."""
+"""A file's identity: ((major, minor) of the file system, inode)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ class Writers:
         files: Iterable[File] = (),
         characters: Iterable[tuple[int, int]] = (),
     ) -> tuple[str, ...]:
-        """ "name (pid N) has it open for writing": for these nodes by path, these devices by number
-        (containers, chroots and virtual machines have nodes with other names), these files under
-        any name, and these character devices."""
+        """Sentences such as "name (pid N) has it open for writing", for these nodes by path, these
+        devices by number (containers, chroots and virtual machines have nodes with other names),
+        these files under any name, and these character devices."""
         named, numbered, of_files = frozenset(nodes), frozenset(numbers), frozenset(files)
         generic = frozenset(characters)
         users = (
@@ -110,7 +110,7 @@ def writers(
 
 
 def hidden_programs_reason(roots: Roots) -> str:
-    """Why some programs that have a device open may be invisible; "" if none is."""
+    """Why some programs that have a device open may be invisible; "" if all are visible."""
     try:
         if os.readlink(roots.proc / "self/ns/pid") != _INITIAL_PIDS:
             return "programs outside this container are not visible"
@@ -185,8 +185,8 @@ def _open_files(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat_r
 
 
 def _descriptor_tables(process: Path) -> Iterator[Path]:
-    """Descriptor tables of a process: a thread may have its own (unshare(2)), and outlive the main
-    thread."""
+    """The descriptor tables of a process. There may be several: a thread may have its own
+    (unshare(2)), and outlive the main thread."""
     yield process
     descriptors = list_names(process / "fd")
     for thread in list_names(process / "task"):
@@ -288,7 +288,7 @@ def read_exports(roots: Roots) -> Iterator[Export]:
 
 
 def exports_served_here(name: str, roots: Roots) -> Iterator[Export]:
-    """The exports of this machine that its own device ``name`` is a client of: over NVMe (loop or
+    """The exports of this machine that its own device ``name`` uses as a client: over NVMe (loop or
     another transport) or LIO's loopback."""
     block = roots.sys / "class/block" / name.replace("/", "!")
     ids = {read_text(block / key) or "" for key in ("uuid", "nguid")} - {""}
