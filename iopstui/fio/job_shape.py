@@ -32,8 +32,8 @@ Value = TypeVar("Value")
 
 
 def shape_of(text: str) -> JobShape:
-    """The shape of all sections that run at the same time (with stonewall: of the largest
-    group)."""
+    """The shape of all sections together, which run at the same time. With stonewall, ``jobs`` and
+    ``in_flight`` are those of the largest section."""
     jobs = [section.options for section in jobfile.effective_sections(text)]
     if not jobs:
         return JobShape()

@@ -107,8 +107,9 @@ def cpu_busy(current: CpuTimes, previous: CpuTimes) -> float | None:
 def _tick_growth(
     current: CpuTimes, previous: CpuTimes
 ) -> tuple[int, int, int, int, int, int, int, float] | None:
-    """The ticks of each field of ``CpuLoad``, and the factor that converts them to percentages.
-    iowait (and idle with it) may step back a little by design (proc(5)); it counts as 0 then."""
+    """The ticks of each field of ``CpuLoad``, and the factor that converts them to percentages;
+    ``None`` as for ``cpu_load``. iowait (and idle with it) may step back a little by design
+    (proc(5)); it counts as 0 then."""
     usr = current.user + current.nice - previous.user - previous.nice
     system = current.system - previous.system
     irq = current.irq - previous.irq

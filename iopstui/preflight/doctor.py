@@ -266,7 +266,7 @@ def _energy(roots: Roots) -> Check:
     if not reason:
         return Check("energy", OK, "the CPU's energy counters (RAPL) can be read")
     message = f"{reason}; watts and I/Os per joule are not shown"
-    # no fix is suggested: most machines without these counters are virtual
+    # sudo helps only if root can read them: most machines without these counters are virtual
     return Check("energy", LACKS, message, "sudo iopstui ...") if "root" in reason else Check(
         "energy", OK, message)  # fmt: skip
 

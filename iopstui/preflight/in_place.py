@@ -108,8 +108,9 @@ def _size(path: Path) -> int | None:
 
 
 def _largest_file(prepared: PreparedJob) -> int | None:
-    """The maximum length of a file: the free space less 5 % of the file system, or an equal share
-    of that if little is free. ``None``: the job has only devices."""
+    """The maximum length of a file: the free space with 5 % of the file system left free, or an
+    equal share of that if little is free; for a job that writes, plus the largest length that a
+    file has now. ``None``: the job has only devices."""
     files = [name for name in prepared.files if not _is_device(name)]
     if not files:
         return None

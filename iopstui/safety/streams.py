@@ -62,7 +62,8 @@ class _Stderr(io.FileIO):
 
 
 def _takeable(stream: io.FileIO, data: Any) -> Any:
-    """The part of ``data`` that can be written without a long wait (select(2): PIPE_BUF)."""
+    """The part of ``data`` that can be written without a long wait (select(2): PIPE_BUF); before
+    ``end_soon`` is called, all of it."""
     if not _ending:
         return data
     drop_stuck([stream.fileno()], PATIENCE_S)

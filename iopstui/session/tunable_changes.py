@@ -173,7 +173,7 @@ class TunableAlternation:
         self._changes = changes
         self._active: Alternation | None = None
         self._listens = False
-        # whether a change that is reported was made here; the reason to end the alternation
+        # True while a change of the tunable is made here; the reason to end the alternation
         self._sets = False
         self._why = ""
 

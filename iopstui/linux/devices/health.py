@@ -71,8 +71,8 @@ def read_errors(disk: str) -> tuple[int | None, int | None]:
 
 
 def read_offline(disk: str) -> str:
-    """The state of a SCSI disk to which the kernel no longer sends commands; "" for any other
-    disk."""
+    """The state of a SCSI disk to which the kernel no longer sends commands; "" in any other
+    state."""
     state = (read_text(f"{disk}/device/state") or "").strip()
     return state if state in OFFLINE else ""
 
@@ -143,7 +143,7 @@ def parse_width(text: str) -> int | None:
 
 def find_link(disk: Path, roots: Roots) -> LinkFiles | None:
     """The link of the nearest PCI device above ``disk`` (a real directory in sysfs) that reports a
-    link; None if its maximum is unknown."""
+    link; None if there is none, or its maximum is unknown."""
     top = Path(os.path.realpath(roots.sys)) / "devices"
     for ancestor in disk.parents:
         if top not in ancestor.parents:

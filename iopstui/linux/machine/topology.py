@@ -41,8 +41,9 @@ def read_topology(roots: Roots) -> Topology:
 
 
 def _irq_time(roots: Roots) -> bool | None:
-    """Whether interrupt time is accounted (CONFIG_IRQ_TIME_ACCOUNTING and the like). If it is not,
-    the irq column of /proc/stat is 0 since boot on every CPU."""
+    """Whether interrupt time is accounted (CONFIG_IRQ_TIME_ACCOUNTING and the like); ``None`` if
+    this is not known yet. If it is not accounted, the irq column of /proc/stat is 0 since boot on
+    every CPU."""
     times = parse_stat_cpus(read_bytes(roots.proc / "stat") or b"").values()
     if any(times.irq for times in times):
         return True

@@ -120,12 +120,12 @@ class RunTimeStats:
         return self._fd >= 0
 
     def enable(self) -> None:
-        """Switch it on. Without Linux 5.8 and CAP_SYS_ADMIN nothing happens."""
+        """Switch the accounting on. Without Linux 5.8 and CAP_SYS_ADMIN nothing happens."""
         if not self.enabled:
             self._fd = bpf.call(bpf.ENABLE_STATS, struct.pack("I", BPF_STATS_RUN_TIME))
 
     def end(self) -> None:
-        """Switch it off. Idempotent."""
+        """Switch the accounting off. Idempotent."""
         if self._fd >= 0:
             with contextlib.suppress(OSError):
                 os.close(self._fd)

@@ -84,7 +84,7 @@ PRIMARY_FIGURES = {metric.option: metric.name for metric in METRICS if metric.op
 
 
 def metric_named(name: str) -> Metric:
-    """The metric of this name. Raises KeyError if there is none."""
+    """The metric of this name, which must exist."""
     return next(metric for metric in METRICS if metric.name == name)
 
 

@@ -447,7 +447,8 @@ def _terms(*load: float) -> tuple[float, ...]:
 
 
 def _covered(rows: Rows) -> list[tuple[float, float]]:
-    """Loads that at least two of these disks had in more than a tenth of their windows."""
+    """For each part of the load, the range that at least two of these disks had. A disk's range is
+    without the lowest and the highest twentieth of its windows."""
     ranges = []
     for found in rows.values():
         columns = zip(*(row.load for row in found if row is not None), strict=True)

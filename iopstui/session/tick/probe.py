@@ -32,7 +32,7 @@ class SessionProbe:
         """Whether a followed disk has requests of its own: only those have details."""
         self._automatic = automatic
         """Whether it is switched automatically; False once the user has switched it."""
-        # the first tick has no rate, so it counts as one without a job: the screen should appear
+        # counted from 0 at the start, too: the first tick has no rate, and the screen should appear
         # before 0.1 s of CPU time goes into the programs
         self._idle_ticks = 0
         self.why_off = ""

@@ -111,7 +111,7 @@ class Sampling:
         irqs = [vector.irq for disk in self._context.disks() for vector in disk.irqs]
         target = self._context.target
         roots = self._context.roots
-        # for targets on servers only: a local disk has none, and most runs don't need the import
+        # imported here, so that the screen need not wait for it
         from iopstui.linux.network import endpoints
 
         more_sources: dict[str, Callable[[], Counters | None]] = {}
@@ -329,8 +329,7 @@ class Sampling:
             self.findings.note_conditions(conditions)
         processes = measuring and self.findings.asks_for_processes
         groups = self.findings.asks_for_groups and frame.groups is None
-        # for an unattended recorder of many disks, limit the readings: each reads the state of all
-        # disks
+        # rarely for an unattended recorder: a reading covers the state of each of its many disks
         often = measuring or (groups and self._viewer.judge_every == 1)
         every_s = CHECK_EVERY_S if often else max(IDLE_CHECK_EVERY_S, self._judge_every_s)
         if frame.t >= self._conditions_asked_at + every_s or processes:
