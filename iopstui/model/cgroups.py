@@ -109,7 +109,8 @@ def _container_name(parts: list[str]) -> GroupName | None:
 
 
 def _machine_name(parts: list[str]) -> GroupName | None:
-    """Virtual machines (libvirt), system containers (LXC, Incus, systemd-nspawn)."""
+    """The name of a virtual machine (libvirt) or a system container (LXC, Incus, systemd-nspawn);
+    ``None`` for any other group."""
     for place, part in enumerate(parts):
         if part.startswith("lxc.payload"):
             return GroupName(MACHINE, part.removeprefix("lxc.payload")[1:], whole=True)
@@ -148,7 +149,7 @@ def _systemd_name(parts: list[str], path: str) -> GroupName:
 
 
 def unescape(name: str) -> str:
-    r"""systemd's ``\x2d`` undone (systemd-escape(1))."""
+    r"""Undo systemd's escapes such as ``\x2d`` (systemd-escape(1))."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name)
 
 
@@ -233,14 +234,15 @@ def _add(counts: Counts | None, added: Counts) -> Counts:
 SOURCE = "cgroups"
 """The name of these counters in a sample (KernelSample.more)."""
 COUNTERS = ("rios", "wios", "rbytes", "wbytes")
-"""Counters from io.stat, by disk, without the groups below."""
+"""Names of the counters from io.stat, counted for each disk without the groups below."""
 PRESSURES = ("io.some", "io.full", "cpu.some", "memory.some", "memory.full")
 """Counters from the pressure files, in µs."""
 LIMITS = ("riops", "wiops", "rbps", "wbps")
-"""The limits in io.max, by disk."""
+"""Names of the limits in io.max, which are set for each disk."""
 CPU_US = "cpu.usage"
 AT_NS = "at_ns"
-"""When the files were read: reading many takes a while, and not always the same."""
+"""When the files were read. Needed because reading many files takes a while, and not always equally
+long."""
 ROOT_FLAG = "root"
 """A counter that is present if "/" is the machine's root, not a container's."""
 
@@ -255,7 +257,7 @@ class DiskUse:
     write_bytes_s: float
 
     def times(self, factor: float) -> DiskUse:
-        """This use with each rate multiplied by ``factor``."""
+        """This use, with each rate multiplied by ``factor``."""
         return DiskUse(self.reads_s * factor, self.writes_s * factor,
                        self.read_bytes_s * factor, self.write_bytes_s * factor)  # fmt: skip
 
@@ -365,7 +367,8 @@ def group_rates(
     now: Mapping[str, int] | None, before: Mapping[str, int] | None, seconds: float | None
 ) -> tuple[GroupRates, ...] | None:
     """The groups that did I/O between two readings, the busiest first; ``None`` if there are no two
-    readings. ``seconds`` is the time between them, used if they don't contain it (AT_NS)."""
+    readings. ``seconds`` is the time between them; it is used if they don't contain their times
+    (AT_NS)."""
     if now is None or before is None or not seconds:
         return None
     began, ended = before.get(counter_name(AT_NS, "/")), now.get(counter_name(AT_NS, "/"))
@@ -395,7 +398,7 @@ def limits_reached(group: GroupRates) -> list[tuple[float, str, int]]:
 
 
 _Counts = dict[str, dict[str, list[int]]]
-"""Path -> disk -> growth of COUNTERS."""
+"""Growth of each of COUNTERS, by path and disk."""
 
 
 def _growth(now: Mapping[str, int], before: Mapping[str, int]) -> _Counts:

@@ -49,7 +49,7 @@ def subtract(current: Bins, previous: Bins) -> Bins | None:
         counts = current.since(previous if type(previous) is HistogramColumns else None)
         if counts is not None:
             return counts
-    # hundreds of buckets in hundreds of rows: look for decreases only if there is one
+    # there are hundreds of buckets in hundreds of rows, so look for decreases only if there is one
     before = previous.get
     difference = {
         key: increase for key, count in current.items() if (increase := count - before(key, 0))
@@ -112,7 +112,7 @@ def maximum(bins: Bins) -> int | None:
 
 
 def percentile_name(p: float) -> str:
-    """50.0 -> "p50", 99.9 -> "p99.9"."""
+    """Format a percentile's name: 50.0 -> "p50", 99.9 -> "p99.9"."""
     return _NAMES.get(p) or f"p{p:g}"
 
 

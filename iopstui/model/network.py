@@ -82,7 +82,7 @@ def connections(
     now: Mapping[str, int] | None, before: Mapping[str, int] | None, seconds: float | None
 ) -> tuple[Connection, ...] | None:
     """All connections at the end of an interval; ``None`` if they were not read twice. ``seconds``
-    is the time between the readings, used if they don't contain it (AT_NS)."""
+    is the time between the readings; it is used if they don't contain their times (AT_NS)."""
     if now is None or before is None or not seconds:
         return None
     began, ended = before.get(AT_NS), now.get(AT_NS)

@@ -13,7 +13,7 @@ from iopstui.model.samples import CpuTimes
 
 
 def fmean(values: Iterable[float]) -> float:
-    """The arithmetic mean. ZeroDivisionError without a value."""
+    """The arithmetic mean. Raises ZeroDivisionError if there are no values."""
     numbers = list(values)
     return fsum(numbers) / len(numbers)
 
@@ -65,7 +65,7 @@ def ratio(part: float | None, total: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class CpuLoad:
-    """Time of one CPU, in percent of the interval's ticks (/proc/stat)."""
+    """Times of one CPU, in percent of the interval's ticks (/proc/stat)."""
 
     usr: float
     sys: float

@@ -303,7 +303,7 @@ class Exemplar:
 
     @property
     def began_ns(self) -> int:
-        """When the request began, as far as that is known."""
+        """When the request began, as far as known."""
         return self.allocated_ns or self.inserted_ns or self.issued_ns
 
     @property

@@ -22,7 +22,7 @@ def parse_whole_size(text: str) -> int | None:
 
 
 def size_text(value: int) -> str:
-    """8192 -> "8k", in the largest unit that leaves a whole number."""
+    """Format a size: 8192 -> "8k", in the largest unit that gives a whole number."""
     for unit in ("t", "g", "m", "k"):
         if value and value % FACTORS[unit] == 0:
             return f"{value // FACTORS[unit]}{unit}"

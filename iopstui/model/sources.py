@@ -46,8 +46,8 @@ def _not_a_file(data: bytes) -> Counters:
 
 
 def parse_pressure(data: bytes) -> Counters:
-    """/proc/pressure/io or memory (Documentation/accounting/psi.rst): the totals in µs of "some"
-    and "full"."""
+    """Parse /proc/pressure/io or memory (Documentation/accounting/psi.rst): the totals in µs of
+    "some" and "full"."""
     lines = (line.split() for line in data.decode("ascii").splitlines())
     return {
         words[0]: int(dict(word.split("=", 1) for word in words[1:])["total"]) for words in lines

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from iopstui.model.samples import FioStatus, RawSample
 
-# Settings of the kernel that decide how requests are completed.
+# Properties of the kernel that decide how requests are completed.
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +149,8 @@ class DeviceWatch:
         self._empty = 0
 
     def follow(self, earlier: DeviceWatch) -> None:
-        """Continue the watch of the run that this one replaces: devices that were there in that run
-        count as missing if they are gone."""
+        """Continue the watch of the run that this one replaces: devices that were present in that
+        run count as missing if they are gone."""
         self._seen |= earlier._seen
 
     def feed(self, raw: RawSample) -> str:

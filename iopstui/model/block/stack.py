@@ -22,8 +22,9 @@ _FIRST_LOGICAL = 5
 
 @dataclass(frozen=True, slots=True)
 class Backing:
-    """The file or block device behind a loop device, by numbers: ``device`` (major, minor) and
-    ``inode`` of the file or node; ``number`` of the block device (``None``: a file)."""
+    """The file or block device behind a loop device, identified by numbers: ``device`` (major,
+    minor) and ``inode`` are those of the file or node, ``number`` that of the block device
+    (``None``: a file)."""
 
     device: tuple[int, int]
     inode: int
@@ -36,8 +37,8 @@ Backings = Mapping[str, Backing]
 class Stack:
     """All block devices of a machine and the layers between them.
 
-    ``backings`` has the files of loop devices; of a loop device that is not in it, only the file's
-    name is known."""
+    ``backings`` has what is behind loop devices; for a loop device that is not in it, only the
+    file's name is known."""
 
     def __init__(self, devices: Devices, backings: Backings | None = None) -> None:
         self.devices = devices

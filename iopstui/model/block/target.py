@@ -32,9 +32,9 @@ class TargetPath:
     ``tree`` lists ``device`` first and then everything below it (partition -> disk; dm, md, loop ->
     what they sit on), nearest first, without repeats. ``fstype`` and ``mountpoint`` describe the
     file system a file or directory is on. ``also`` are the other devices that this file system
-    spreads its files over (btrfs); in ``tree``, they and the devices below them follow ``device``
-    and those below it. ``links`` says for each device of the tree what lies directly below it
-    (empty in recordings of earlier versions). ``share`` is what a network file system is mounted
+    spreads its files over (btrfs); in ``tree`` they come after ``device`` and everything below it,
+    with the devices below them. ``links`` says for each device of the tree what lies directly below
+    it (empty in recordings of earlier versions). ``share`` is what a network file system is mounted
     from ("server:/export"), ``mount_options`` are its options that matter for speed
     ("vers=4.2,rsize=1048576"). ``passthrough``: ``path`` is the NVMe generic device of the
     namespace ``device``, which takes commands past the block layer."""
@@ -100,7 +100,7 @@ class Target(TargetPath):
 
     @property
     def has_several(self) -> bool:
-        """True if there is more than one."""
+        """True if the target has more than one part."""
         return len(self.parts) > 1
 
     @property
@@ -201,8 +201,8 @@ class Target(TargetPath):
 
     @property
     def name(self) -> str:
-        """A short name for the measured devices: the device's, or one that says how many are
-        summed."""
+        """A short name for the measured devices: the device's name, or how many
+        devices are summed."""
         on = self.devices_below
         if len(on) > 1:
             return f"{len(on)} devices"

@@ -17,7 +17,7 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
 
 MIN_INTERVALS = 20
-"""Least number of intervals in a run: with fewer, equal runs fail too often
+"""A run needs at least this many intervals: with fewer, comparisons of equal runs fail too often
 (docs/statistics.md)."""
 MAX_BATCHES = 20
 MAX_CORRELATION = 0.9
@@ -142,8 +142,8 @@ def next_coarser_figure(name: str) -> str:
 
 
 def batch_spread(values: Sequence[float]) -> Spread | None:
-    """Spread of the mean of equal batches; ``None`` with fewer than two, or a mean that is not
-    above 0."""
+    """Spread of the mean of equal batches; ``None`` with fewer than two batches, or if the mean is
+    not above 0."""
     count = len(values)
     mean = sum(values) / count if count else 0.0
     if count < 2 or mean <= 0:

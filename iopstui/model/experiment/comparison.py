@@ -177,8 +177,8 @@ def primary_figure(tested: Sequence[FigureComparison]) -> FigureComparison | Non
 
 
 def differences_are_precise(runs: Sequence[Runs], within: float, primary: str = IOPS) -> bool:
-    """Whether each variant's difference in the primary figure is known to +-``within`` (a share) at
-    95 %."""
+    """Whether the difference of each variant in the primary figure is known to +-``within`` (a
+    share) at 95 % confidence."""
     primaries = [primary_figure(group) for group in compare(runs, True, primary)]
     differences = [
         comparison.difference if comparison is not None else None for comparison in primaries
@@ -242,8 +242,8 @@ class CpuShift:
 
 
 def cpu_shifts(first: Runs, second: Runs, sequential: bool = False) -> list[CpuShift]:
-    """All CPUs that have figures under both variants, the largest change of load first (corrected
-    for their number)."""
+    """All CPUs that have figures under both variants, the largest change of load first. The tests
+    are corrected for the number of CPUs."""
     points = paired_runs(first, second)
     if not points:
         return []
@@ -279,7 +279,8 @@ def _mean_of_each(sides: tuple[Sequence[float], Sequence[float]]) -> tuple[float
 def _differing_cpus(
     sides: Mapping[int, tuple[Sequence[float], Sequence[float]]], sequential: bool
 ) -> set[int]:
-    """The CPUs whose two sides differ, corrected for the number of CPUs."""
+    """The CPUs whose loads or shares differ between the two variants, corrected for the number of
+    CPUs."""
     if any(len(first) < MIN_REPEATS for first, _ in sides.values()):
         return set()
     tests = {
@@ -322,8 +323,8 @@ def sensitivity_so_far(plan: Plan, runs: VariantRuns) -> str:
 
 
 def final_sensitivity(plan: Plan, runs: VariantRuns, repeats: int) -> str:
-    """Describe the difference that ``repeats`` could detect, and the repeats for a smaller one;
-    "" if unknown."""
+    """Describe the difference that ``repeats`` could detect, and how many repeats a smaller one
+    needs; "" if unknown."""
     spread = measured_noise(runs, plan.figure)
     if spread is None:
         return ""
@@ -362,7 +363,7 @@ def _runs_text(plan: Plan, spread: float) -> str:
 
 def measured_noise(runs: VariantRuns, figure: str) -> float | None:
     """The noise of a figure from run to run, within a variant and a repeat, as a share; the largest
-    of all variants. ``None`` with fewer than two complete repeats."""
+    value of all variants. ``None`` with fewer than two complete repeats."""
     read = metric_named(figure).read
     spreads = []
     for variant in runs[1:]:

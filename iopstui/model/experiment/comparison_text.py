@@ -59,7 +59,7 @@ class ComparisonResults:
         )
 
     def verdicts(self) -> Iterator[str]:
-        """Return a sentence for each variant after the first, and how far to trust it."""
+        """Return a sentence for each variant after the first, and a note on how far to trust it."""
         if self.complete < self.least:
             plural = "s" if self.complete > 1 else ""
             yield (
@@ -153,7 +153,7 @@ def _change_text(comparison: FigureComparison) -> str:
 
 
 def _largest_difference_text(plan: Plan, primary: FigureComparison | None) -> str:
-    """How large the difference in the primary figure may still be."""
+    """How large the difference in the primary figure may still be, by its confidence interval."""
     difference = primary.difference if primary is not None else None
     if difference is None:
         return ""
@@ -186,8 +186,8 @@ def _signed_text(value: float) -> str:
 
 
 def cpu_shift_lines(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
-    """Describe which CPU's load changes and where completions move; only significant, relevant
-    changes."""
+    """Describe on which CPUs the load changes and where completions move; only significant and
+    relevant changes."""
     differing = [s for s in shifts if s.shown and abs(s.load[1] - s.load[0]) >= 1]
     for verb, verb_for_others, more in (
         ("does more", "do more, too", True),

@@ -42,8 +42,8 @@ DISTURBING_SHARE = 0.05
 LARGEST_UNSPLIT = 64 << 10
 """I/Os up to this size are seldom split into several requests."""
 MIN_OTHERS = (10.0, 16 << 10)
-"""I/Os and bytes per second of others: fewer of both don't disturb even a job that does hardly
-more."""
+"""Least I/Os and bytes per second of others that count: if both are below this, they don't disturb
+even a job that does hardly more itself."""
 FULL_CPU_PERCENT = 95.0
 OTHER_CPU_PERCENT = 25.0
 """Percent of a CPU that other programs must use in user mode to disturb a run."""
@@ -251,7 +251,7 @@ class DisturbanceMeter:
         shape, seconds = self._limits.shape, self._seconds
         if shape.engine in (*_NO_IO_ENGINES, PASSTHROUGH) or not seconds:
             return None
-        # fio's time and the kernel's differ a little
+        # subtract a little, because fio's time and the kernel's differ
         disk, total = (
             self._disks[""].rates(seconds, uncertain) for uncertain in (self._uncertain_s, 0.0)
         )
@@ -356,7 +356,7 @@ def _job_user(frame: Frame) -> tuple[float, dict[int, float]]:
 
 
 class _Measured(Protocol):
-    """The disturbances of one run (model/experiment/point.py, Point)."""
+    """A run with its disturbances (model/experiment/point.py, Point)."""
 
     @property
     def others(self) -> float | None: ...

@@ -127,7 +127,7 @@ class Outcome:
 
 def parse_tolerance(text: str) -> float:
     """Parse a tolerance: "10%" or "10" is 0.1. UsageError for anything but a percentage from 0 to
-    100."""
+    below 100."""
     match = re.fullmatch(r"(\d+(?:\.\d*)?)\s*%?", text.strip())
     if match is None or not 0 <= float(match[1]) < 100:
         raise UsageError(f"--tolerance {text!r} is not a percentage.", "For example: 10%")
@@ -198,7 +198,7 @@ def _parse_field(option: str, name: str, tree: Sequence[str], devices: Sequence[
 
 
 def _check_sum(option: str, field: Field, tree: Sequence[str], devices: Sequence[str]) -> None:
-    """UsageError for a figure that several devices can't have together."""
+    """Raise UsageError for a figure that several devices can't have together."""
     if field.path[:2] != ("kernel", TOTAL) or len(devices) == 1:
         return
     if devices and field.path[-1] != "util":
@@ -323,7 +323,8 @@ def _is_disabled(job: Section, option: str) -> bool:
 
 
 def has_direction(options: Mapping[str, str], direction: str) -> bool:
-    """Whether a section's rw= contains this direction; unknown words may."""
+    """Whether a section's rw= contains this direction. True also for unknown words, and for
+    jobs that verify or report all directions as one."""
     rw = options.get("rw", options.get("readwrite", "read")).partition(":")[0]
     if "verify" in options or flag(options, "unified_rw_reporting"):
         return True
@@ -408,8 +409,8 @@ class ExpectationChecker:
                 tally.add(frame)
 
     def outcomes(self, final: Mapping[tuple[str, ...], float] | None = None) -> list[Outcome]:
-        """``final`` has fio's own final figures by path, if the whole run is judged: their rates
-        are more exact than the sum of our intervals."""
+        """Judge all expectations. ``final`` has fio's own final figures by path, if the whole run
+        is judged: their rates are more exact than the sum of our intervals."""
         results = []
         for tallies, batches, expectation in zip(
             self._tallies, self._batches, self.expectations, strict=True

@@ -37,7 +37,7 @@ from iopstui.text import printable
 MIN_POINTS = 4
 """The law has three parameters, so it fits any three points."""
 MAX_FIT_ERROR = 0.10
-"""A fit that is off by more at any point is rejected."""
+"""A fit that is off by more than this share at any point is rejected."""
 KNEE_FACTOR = 2.0
 """Leaving out one point may move the knee by at most this factor; knee and limit may be at most
 this many times the largest measured number of hosts."""
@@ -108,8 +108,8 @@ def fit_law(points: Points) -> ScalingLaw | None:
 
 
 def _least_squares(rows: Sequence[Sequence[float]], free: Sequence[int]) -> list[float] | None:
-    """The x that solves ``rows`` x = 1 by least squares, with x = 0 where not ``free``; ``None``
-    without a unique solution."""
+    """The least-squares solution x of ``rows`` x = 1, with x = 0 for columns that are not ``free``;
+    ``None`` without a unique solution."""
     size = len(free)
     table = [
         [sum(row[i] * row[j] for row in rows) for j in free] + [sum(row[i] for row in rows)]
@@ -199,7 +199,8 @@ class Scaling:
 
 
 def analyse_scaling(points: Points) -> Scaling:
-    """Scaling law of measured (hosts, I/Os per second); points without throughput are left out."""
+    """The scaling law of measured (hosts, I/Os per second); points without throughput are left
+    out."""
     valid = tuple(sorted((hosts, measured) for hosts, measured in points if measured > 0))
     if len(valid) < MIN_POINTS:
         verb = "is" if len(valid) == 1 else "are"
@@ -220,7 +221,8 @@ def analyse_scaling(points: Points) -> Scaling:
 
 
 def _with_knees(points: tuple[tuple[int, float], ...], law: ScalingLaw) -> Scaling:
-    """Check whether a single point decides if there is a knee, and where."""
+    """Check how far the knee can be trusted: it must not be far beyond the measured points, and
+    leaving out a single point must not remove it or move it much."""
     laws = [fit_law([*points[:place], *points[place + 1 :]]) for place in range(len(points))]
     knees = [other.knee if other is not None else None for other in laws]
     found_knees = [knee for knee in knees if knee is not None]
@@ -323,7 +325,7 @@ class HostPlan(Plan):
         return (*(POINT[name] for name in names), *(OF_HOSTS[name] for name in of_hosts + linear))
 
     def conclude(self, points: Sequence[Any]) -> tuple[str, ...]:
-        """The scaling law of each curve over hosts, then the conclusions of any sweep."""
+        """The scaling law of each curve over hosts, then the usual conclusions of a sweep."""
         axis, lines = self.host_axis, []
         for curve in curves_along(self, axis, points) if axis is not None else ():
             fixed = " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
@@ -362,7 +364,7 @@ class SweptPoint:
 
 
 def check_host_axes(axes: Sequence[Axis], options: Mapping[str, str], hosts: int) -> None:
-    """UsageError for axes that a fleet with this number of ``hosts`` can't vary."""
+    """Raise UsageError for axes that a fleet with this number of ``hosts`` can't vary."""
     check_axes(axes, options, fleet=True)
     for axis in axes:
         if axis.kind == HOSTS:

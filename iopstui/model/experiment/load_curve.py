@@ -83,7 +83,7 @@ class LoadCurve(Generic[PointT]):
 
     @property
     def uncertain_knee(self) -> Knee | None:
-        """The knee, credible or not."""
+        """The knee, whether or not it is credible."""
         if any(event.point.latency_ns is None for event in self.points):
             return None
         return knee([(e.point.iops, e.point.latency_ns or 0.0) for e in self.points])
@@ -181,7 +181,8 @@ def load_curves(plan: Plan, runs: Sequence[PointT]) -> list[LoadCurve[PointT]]:
 
 
 def curves_along(plan: Plan, axis: Axis, runs: Sequence[PointT]) -> list[LoadCurve[PointT]]:
-    """The points as curves along one axis: a load's values in rising order, others as given."""
+    """The points as curves along one axis: values of a load in rising order, other values in the
+    given order."""
     groups: dict[tuple[tuple[str, str], ...], list[tuple[PointT, list[PointT]]]] = {}
     for place, point_runs in runs_by_point(plan, runs).items():
         fixed = tuple(setting for setting in point_runs[0].settings if setting[0] != axis.name)
@@ -259,7 +260,7 @@ def _reason(curve: LoadCurve[PointT]) -> str:
 
 
 def _latency_growth(before: Point, after: Point, joined: str) -> str:
-    """The latency as a multiple of another; "" if one of them is unknown."""
+    """By what factor the latency grew; "" if one of the two is unknown."""
     if not before.latency_ns or after.latency_ns is None:
         return ""
     return f"{joined} {after.latency_ns / before.latency_ns:.1f} times the latency"
@@ -348,7 +349,7 @@ def best_value_text(points: Sequence[_Measured]) -> str:
 
 
 def most_so_far_text(points: Sequence[_Measured]) -> str:
-    """The point with the most IOPS while others are still to come."""
+    """Text on the point with the most IOPS so far, while other points are still to come."""
     most = max(points, key=lambda event: event.point.iops)
     name = _settings_text(most) or printable(most.job)
     return f"Most IOPS so far: {name}, {_figures(most.point)}; the answer follows at the end."
@@ -387,7 +388,7 @@ def expectation_lines(met: Sequence[bool]) -> list[str]:
     return [f"expectations: {sum(met)} of {points} met all of theirs"] if met else []
 
 
-# -- credible?
+# -- whether a curve is credible
 
 
 def why_not_credible(points: Sequence[Point], names: Sequence[str]) -> str:
@@ -418,7 +419,7 @@ def why_not_credible(points: Sequence[Point], names: Sequence[str]) -> str:
 
 
 def other_load(point: Point) -> float:
-    """How many more bytes the device moved than fio, as a share; 0 if negligible or unknown."""
+    """By what share the device moved more bytes than fio; 0 if negligible or unknown."""
     if point.device_bw is None or point.bw <= 0:
         return 0.0
     more = point.device_bw - point.bw
@@ -437,7 +438,7 @@ def _iops_bounds(point: Point) -> tuple[float, float]:
 
 
 def _lowest_valley(points: Sequence[Point]) -> int | None:
-    """The lowest point that is, beyond noise, below an earlier and a later point."""
+    """The lowest point that is below an earlier and a later point by more than noise."""
     bounds = [_iops_bounds(point) for point in points]
     valleys = [
         place

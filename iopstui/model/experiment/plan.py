@@ -268,7 +268,7 @@ def parse_axis(text: str) -> Axis:
 
 
 def check_name(name: str, label: str) -> None:
-    """UsageError for a name that an experiment does not vary."""
+    """Raise UsageError for a name that an experiment does not vary."""
     for option_name in option_names(name):
         if option_name in _NOT_AN_AXIS:
             raise UsageError(
@@ -277,7 +277,7 @@ def check_name(name: str, label: str) -> None:
 
 
 def check_value(name: str, value: str, label: str) -> None:
-    """UsageError for a value that is certainly wrong (fio and the kernel check the rest)."""
+    """Raise UsageError for a value that is certainly wrong (fio and the kernel check the rest)."""
     is_count = value.isdecimal() and len(value) <= MAX_DIGITS and int(value) > 0
     if name in _COUNT_OPTIONS and not is_count:
         raise UsageError(f"{label}: {name} takes a whole number of 1 or more, not {value!r}.")
@@ -297,8 +297,8 @@ def check_value(name: str, value: str, label: str) -> None:
 
 
 def check_axes(axes: Sequence[Axis], options: Mapping[str, str], fleet: bool = False) -> None:
-    """UsageError for two axes that set the same thing, even under different names, and for too
-    many."""
+    """Raise UsageError for two axes that set the same thing, even under different names, and for
+    too many axes."""
     names_so_far: set[str] = set()
     for axis in axes:
         if axis.kind == HOSTS and not fleet:
@@ -344,7 +344,7 @@ def parse_variant(text: str) -> Variant:
 
 
 def check_variants(variants: Sequence[Variant], options: Mapping[str, str]) -> None:
-    """UsageError for variants that can't be compared."""
+    """Raise UsageError for variants that can't be compared."""
     if len(variants) < 2:
         raise UsageError(
             "A comparison needs two variants.",

@@ -277,7 +277,7 @@ def merge_runs(points: Sequence[Point]) -> Point:
 
 
 def point_json(point: Point) -> dict[str, Any]:
-    """Return a point as JSON can carry it; ``point_from_json`` gives the same again."""
+    """Return a point in a form that JSON can carry; ``point_from_json`` restores the same point."""
     return asdict(point)
 
 
@@ -492,7 +492,7 @@ class LittlesLaw:
 def littles_law(
     point: Point, requested: int | None, paced: bool, synchronous: bool = False
 ) -> LittlesLaw:
-    """Check N = X * R. ``paced``: the job holds I/Os back by itself (rate, thinktime)."""
+    """Check N = X * R. ``paced``: the job limits its I/Os itself (rate, thinktime)."""
     measured = point.in_flight
     if measured is None:
         return LittlesLaw(requested, None, None, "no latency measured")

@@ -16,7 +16,7 @@ DEFAULT = "iodepth=1..64"
 MEASURED_S = 4.0
 """How many seconds each depth is measured."""
 GAIN = 0.05
-"""Share of IOPS: a depth that adds less is useless."""
+"""Share of IOPS: a depth that adds less than this is useless."""
 MAX_USELESS = 2
 """The ramp ends after this many useless depths in a row: one alone may be chance."""
 MAX_VALUE = 4096
@@ -77,7 +77,7 @@ class Ramp:
 
     @property
     def _useless(self) -> int:
-        """How many of the last depths added nothing to the maximum before them."""
+        """How many of the last depths added nothing to the highest IOPS before them."""
         count, most = 0, 0.0
         for level in self.levels:
             count = 0 if level.iops > most * (1 + GAIN) else count + 1

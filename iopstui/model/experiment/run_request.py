@@ -36,11 +36,11 @@ class RunRequest:
     part: TargetPart | None = None
     """The part of each target that is used; ``None``: all of it."""
     no_fence: bool = False
-    """A job that writes may run even if the kernel can't fence fio."""
+    """Let a job that writes run even if the kernel can't fence fio."""
     trace: str = ""
     """The requests that the job replays, as fio's iolog; empty: it makes its own."""
     io_log: bool = False
-    """fio logs each I/O, for the list of the slowest."""
+    """Have fio log each I/O, for the list of the slowest ones."""
     write_budget: int | None = None
     """Bytes that all runs together may write."""
     precondition: bool = False
@@ -53,9 +53,9 @@ class RunRequest:
     probe: bool = False
     """Whether each request is counted inside the kernel."""
     cgroups: bool = False
-    """Each sample has the I/O of each cgroup."""
+    """Whether each sample includes the I/O of each cgroup."""
     own_cpus: tuple[int, ...] | None = None
-    """The CPUs of iopstui itself: ``()`` any, ``None``: where it disturbs least."""
+    """The CPUs of iopstui itself: ``()`` for any, ``None`` for those where it disturbs least."""
     nice: int = 0
     record: str | None = None
     volume: PromisedFigures | None = None

@@ -17,7 +17,7 @@ from iopstui.model.sizes import KIB, MIB
 
 SECTOR = 512
 NOT_ADDED = ("io_ms",)
-"""Shares of time do not add up."""
+"""Shares of time, which can't be added up over devices."""
 
 
 def _rate(name: str, part: str, meaning: str, **more: object) -> Figure:
@@ -192,7 +192,7 @@ def disk_rates(current: DiskCounters, previous: DiskCounters, seconds: float) ->
 
 
 def sum_rates(parts: Sequence[DiskRates]) -> DiskRates | None:
-    """Several devices over the same interval as if they were one (figure.added); the sum has no
+    """Treat several devices over the same interval as one (figure.added); the sum has no
     ``util``."""
     return added(parts, NOT_ADDED)
 

@@ -56,9 +56,9 @@ class Figure:
     makes its text for people, ``width`` is that of its column, and a narrow table leaves out the
     figures with the highest ``rank`` first (0: never).
 
-    ``kind`` is its type in JSON; ``always``: it is never null there; ``keys`` says how many levels
-    of keys that are data are above its numbers (a histogram has one). ``inner``: used only in the
-    program, and not in JSON; ``bulky``: left out if only main figures are wanted.
+    ``kind`` is its type in JSON; ``always``: it is never null there; ``keys`` is the number of
+    levels of data keys above its numbers (1 for a histogram). ``inner``: used only in the program,
+    and not in JSON; ``bulky``: left out if only main figures are wanted.
 
     To sum over seconds or devices, the parts and the wholes are added, never the values."""
 
@@ -148,7 +148,7 @@ class Figure:
 
     @property
     def is_of_run(self) -> bool:
-        """Whether a whole run has a value of this figure."""
+        """Whether a whole run can have a value of this figure."""
         return bool(self.whole or self.over or self.join)
 
     def parts(self, row: object, *owners: object) -> tuple[float, float] | None:
@@ -170,7 +170,7 @@ class Figure:
 
     def column(self, of: str = "", **different: Any) -> Column:
         """The figure as a column of a table; ``of`` is the part of a row that has it. ``different``
-        has the properties that are different in this table."""
+        has properties that replace the figure's own in this table."""
         part = reader(of) if of else None
         read = self.value if part is None else lambda row: self.value(part(row))
         return Column(**{
@@ -185,8 +185,8 @@ class Figure:
         return self.column(**{"form": form, "style": style, **different})
 
     def growths(self, value: float | None, row: Mapping[str, float | None]) -> float | None:
-        """The growth behind ``value`` (in ``unit``): ``value`` times the whole, which ``row`` has.
-        For rows from other machines."""
+        """The growths behind ``value`` (in ``unit``), for rows from other machines: ``value`` times
+        the whole, which ``row`` has."""
         if not self.whole or value is None:
             return value
         whole = row.get(self.whole)
@@ -211,7 +211,7 @@ class Part:
     bulky: bool = False
     none: object = None
     value: Callable[[Any], Any] = field(init=False, repr=False)
-    """The object in a row, or the objects."""
+    """Reads the object, or the objects, from a row."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", reader(self.part or self.name))
@@ -366,7 +366,7 @@ def added(rows: Sequence[Row], apart: Iterable[str] = ()) -> Row | None:
     subject: Any = type(rows[0])
     growths: dict[str, Any] = {}
     names = [each.name for each in fields(subject)]
-    # column by column: with 50 disks these are a thousand values
+    # column by column, because with 50 disks there are a thousand values
     for name, values in zip(names, zip(*map(attrgetter(*names), rows), strict=True), strict=True):
         growths[name] = None if None in values or name in apart else sum(values)
     growths[SECONDS] = rows[0].seconds  # type: ignore[attr-defined]

@@ -39,7 +39,8 @@ LETTERS = {READS: "r", WRITES: "w", DISCARDS: "d", FLUSHES: "f"}
 _DIRECTIONS = {READS: READ, WRITES: WRITE, DISCARDS: TRIM}
 
 SLACK = 1.05
-"""fio's second and the kernel's begin at slightly different moments."""
+"""Factor of tolerance, because fio's second and the kernel's begin at slightly different
+moments."""
 SYNC_FLUSHES, SYNC_WRITES, SYNC_BYTES = 3.0, 4.0, 64 << 10
 """What one sync may add: flushes around a journal's commit, writes, and bytes of these."""
 OTHER_FLUSHES_S = 2.0
@@ -102,7 +103,7 @@ class Flow:
 
     @property
     def most(self) -> float:
-        """The largest of the measures (of a flow of shares)."""
+        """The largest of the three values; for a flow whose values are shares."""
         return max(self.ios_s, self.bytes_s, self.queue)
 
 
@@ -156,9 +157,9 @@ def together(flows: Flows) -> Flow:
 class JobLimits:
     """What decides how much I/O a job can cause beyond its own: its ``shape``, whether it works on
     ``files``, whether their file system ``journals_data`` or never writes in place
-    (``moves_data``), the largest request of the devices in bytes, bytes of buffered writes that
-    may still reach them per second, and what a file system may write: ``metadata`` each second, and
-    a share of what the job writes."""
+    (``moves_data``), the largest request of the devices in bytes, bytes of buffered writes that may
+    still reach them per second, and what a file system may write: ``metadata`` each second, plus
+    ``metadata_share`` of what the job writes."""
 
     shape: JobShape
     files: bool = False
@@ -254,7 +255,7 @@ def device_flows(disk: DiskRates) -> dict[str, Flow]:
 
 
 def job_account(frame: Frame, names: Sequence[str], limits: JobLimits) -> Account | None:
-    """The account of the devices that the job works on, together; ``None`` if one is not
+    """The account of the devices that the job works on, together; ``None`` if one of them is not
     measured."""
     disk = frame.combined(names)
     if disk is None or disk.r_s is None or disk.w_s is None:
@@ -268,8 +269,9 @@ def job_account(frame: Frame, names: Sequence[str], limits: JobLimits) -> Accoun
 
 
 def _lower_account(frame: Frame, lower: str, upper: str, layer: str | None) -> Account | None:
-    """The account of a device that has all the I/Os of the one above it. The account of the upper
-    device has what others do there."""
+    """The account of a lower device that does all the I/O of the device above it. That I/O counts
+    as the job's here, whoever caused it: the account of the upper device shows what others do
+    there."""
     disk, above = frame.disks.get(lower), frame.disks.get(upper)
     if disk is None or above is None or disk.r_s is None or disk.w_s is None:
         return None
@@ -467,7 +469,7 @@ def others_share(evidence: Evidence, frames: Sequence[Frame] | None = None) -> F
 @lru_cache(1)
 def shared_device(evidence: Evidence) -> DeviceAccounts | None:
     """The first device from the top down that others use so much that the job's I/Os wait for
-    theirs."""
+    others' I/Os."""
     frames = recent_job_frames(evidence)
     if not frames or evidence.uncounted_targets:
         return None

@@ -84,12 +84,12 @@ class ActiveFindings:
 
     @property
     def firing(self) -> list[Finding]:
-        """Findings whose rules fire now, with the newest figures. (Others still hold because their
-        rules may fire again.)"""
+        """Findings whose rules fire now, with the newest figures. (Other findings still hold,
+        because their rules may fire again.)"""
         return [one.newest for one in self._active.values() if one.quiet_s < FIRES_WITHIN_S]
 
     def withdraw(self, rule: str, why: str) -> EndedFinding:
-        """End a finding that was not true, as ``why`` says."""
+        """End a finding that was not true, for the reason ``why``."""
         active = self._active.pop(rule)
         return EndedFinding(active.finding, active.since, active.until, why)
 
@@ -149,8 +149,8 @@ _CHECKS: Mapping[str, Callable[[Finding, Evidence], str]] = {
 }  # fmt: skip
 
 
-# The answer of a run that was made to decide a finding. One run each, so it decides only clear
-# cases.
+# The answer of a run that was made to decide a finding. There is one such run, so it decides only
+# clear cases.
 
 
 CLEAR_GAIN = 0.2

@@ -21,7 +21,7 @@ BUSY_JOB_PERCENT, SPARE_CPU_PERCENT = 60.0, 20.0
 FOLLOWED_JOBS = 64
 """If there are more jobs, only the first ones are followed."""
 JOBS_SHARE = 0.5
-"""Jobs that use a larger share of the used CPU time fill the CPUs themselves."""
+"""If jobs use more than this share of the used CPU time, it is the jobs that fill the CPUs."""
 
 
 def mean_by_cpu(frames: Sequence[Frame], name: str) -> dict[int, float]:
@@ -132,7 +132,7 @@ def job_percent(frames: Sequence[Frame]) -> float:
 
 
 def jobs_fill_cpus(evidence: Evidence) -> bool:
-    """Whether the jobs use most of the used CPU time, or this is unknown."""
+    """Whether the jobs use most of the used CPU time; True also if this is unknown."""
     frames = [frame for frame in recent_job_frames(evidence) if frame.jobs]
     if not frames or max(len(frame.jobs) for frame in frames) >= FOLLOWED_JOBS:
         return True

@@ -192,7 +192,7 @@ def fired_findings(evidence: Evidence) -> list[Finding]:
 
 
 def reported_findings(findings: Sequence[Finding], evidence: Evidence) -> list[Finding]:
-    """The findings of ``fired_findings`` to report, with the seconds they are about."""
+    """The findings of ``fired_findings`` to report, each with the seconds it is about."""
     names = {finding.rule for finding in findings}
     reported = [
         finding
@@ -235,8 +235,8 @@ CLAIMED_PARTS: Mapping[str, tuple[str, ...]] = {
 """Where the I/Os are that each rule explains; if several rules claim the same part, the first one
 gets it."""
 MIN_LEFT_SHARE = 0.15
-"""A finding left with less than this part of the I/Os, because others claim the rest, is not
-reported."""
+"""A finding is not reported if less than this share of the I/Os is left for it, because others
+claim the rest."""
 
 
 def claimed_ios(findings: Sequence[Finding], evidence: Evidence) -> dict[str, float]:

@@ -81,10 +81,10 @@ class SteadyRun:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Evidence for the rules. ``frames`` are the running step's (without a job: the last ones),
-    oldest first; ``idle_frames`` those right before it; ``online`` the CPUs that can be used.
-    ``devices`` are those that the job works on, ``tree`` these and all below them, ``links`` what
-    lies directly below each; ``uncounted_targets`` are targets of the job that are on no block
+    """Evidence for the rules. ``frames`` are those of the running job (without a job: the last
+    ones), oldest first; ``idle_frames`` those right before it; ``online`` the CPUs that can be
+    used. ``devices`` are those that the job works on, ``tree`` these and all below them, ``links``
+    what lies directly below each; ``uncounted_targets`` are targets of the job that are on no block
     device. ``conditions`` were read last, ``start_conditions`` at the run's beginning. ``volume``
     is what was bought, if the user says so. ``drives`` are the last readings of NVMe drives.
     ``idle_rings`` names programs that sleep in io_uring and are the only source of I/O pressure.
@@ -107,7 +107,7 @@ class Evidence:
     odd_disk: OddDisk | None = None
 
     def device(self, name: str) -> BlockDevice | None:
-        """The device of this name, of the job's or below them."""
+        """The device of this name, among the job's devices and those below."""
         return next((one for one in (*self.tree, *self.devices) if one.name == name), None)
 
     @cached_property

@@ -19,8 +19,8 @@ SAME_SHARE = 0.05
 
 
 def ios_in_flight(frames: Sequence[Frame]) -> float | None:
-    """I/Os that fio has in flight on average, by Little's law: N = X·R (``None``: no latency, or
-    not of all I/Os)."""
+    """I/Os that fio has in flight on average, by Little's law: N = X·R (``None``: no latency is
+    known, or not that of all I/Os)."""
     latency = fio_latency_ns(frames)
     if latency is None or any({NO_LATENCY, SOME_LATENCY, WRONG_LATENCY} & f.flags for f in frames):
         return None
@@ -157,7 +157,7 @@ def is_latency_from_depth(deeper: float, then_ns: float, now_ns: float) -> bool:
 
 
 def frame_waits(frames: Sequence[Frame]) -> list[Waits]:
-    """The waits of each frame; empty if a frame has none, or no I/O completed in it."""
+    """The waits of each frame; empty if some frame has no waits, or no I/O completed in it."""
     waits = [frame.waits for frame in frames if frame.waits is not None]
     return waits if len(waits) == len(frames) and not any(w.stalled for w in waits) else []
 

@@ -24,7 +24,7 @@ from iopstui.model.rates import fmean, median
 NEAR_LIMIT = 0.85
 NEAR_LIMIT_EACH_SECOND = 0.6
 BINDING_SHARE, BINDING_SECONDS = 0.93, 5
-"""A limit below a layer binds where the median of the last seconds reaches this part of it: the
+"""A limit below a layer binds if the median of the last seconds reaches this share of it: the
 kernel lets 97 of 100 through."""
 DECIDING_SECONDS = 8
 """A limit that was reached can be ruled out only after this many seconds."""
@@ -35,7 +35,7 @@ PASSING_LAYERS = ("LVM", "dm-multipath")
 """Layers that hold no I/O themselves."""
 
 ReachedLimit = tuple[str, IoLimit, float]
-"""A disk, the cgroup limit on it that is reached, and the disk's rate in the limit's unit."""
+"""A disk, the reached cgroup limit on it, and the disk's rate in the unit of the limit."""
 
 
 def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit | None:
@@ -88,7 +88,8 @@ def _limited_rate(disk: DiskRates, kind: str) -> float | None:
     }.get(kind)  # fmt: skip
 
 
-# How many requests fit into the queues that jobs reach. The rest waits above or in a scheduler.
+# How many requests fit into the queues that jobs reach. Other requests wait above the queues or in
+# a scheduler.
 
 
 def reached_queues(device: BlockDevice, frames: Sequence[Frame]) -> list[Hctx]:

@@ -29,7 +29,7 @@ nothing."""
 WINDOW_S = 10.0
 MAX_WINDOWS, ENOUGH_WINDOWS = 30, 20
 JUDGE_EVERY = 2
-"""Windows from one judgement to the next. Two in a row have to agree."""
+"""A disk is judged once in this many windows. Two judgements in a row have to agree."""
 MIN_REQUESTS, MIN_MS = 200, 50.0
 """A window needs this many requests, and ms in total: the kernel counts whole milliseconds."""
 
@@ -50,8 +50,8 @@ OTHER_MIX_TIMES = 2.0
 """A share of writes that differs by d explains a time that differs by this factor times d (a
 logarithm): writes may be slower than reads, or faster."""
 LITTLE_GRANTED = 0.03
-"""A window is skipped if at least this much (a logarithm) is granted to it, and it would be slow
-without that."""
+"""A window is skipped if its load explains at least this much (a logarithm) of its longer time,
+and it would be slow only because of that."""
 ENOUGH_LEVEL = 10
 """A level is the median of at least this many windows."""
 COVERED_SHARE = 0.3
@@ -61,7 +61,7 @@ FEWER, MORE = 2.5, 1.5
 other work, whose requests may be harder."""
 RIDGE = 0.1
 NEAR = (0.35, 0.5, 0.35, 0.05, 0.05)
-"""How much another load may differ from a load (see _Load) to be near it."""
+"""How much two loads may differ in each part (see _Load) to count as near."""
 ENOUGH_NEAR, NEAR_SIBLINGS = 5, 2
 LONGER_BURSTS, MAX_BURST = 1.5, 1000.0
 """The kernel counts a disk as busy for whole ticks, which hides bursts that are shorter: how often
@@ -146,7 +146,7 @@ class Windows:
             rates = frame.disks[name]
             growths = _growths(rates)
             if None in growths:
-                # a counter that went back gives nothing for this window
+                # a counter that went backwards makes the window useless for this disk
                 growths = tuple(nan if growth is None else growth for growth in growths)
             growths = (*growths, 1, bool(rates.in_flight))
             before = self._sums.get(name)
@@ -360,9 +360,9 @@ def _compared(
 ) -> Iterator[tuple[int, float]]:
     """By window: how much longer a disk's requests took than its siblings' at such a load
     (logarithms), less the excess that its load explains (``_granted``). Left out are windows in
-    which too few siblings had such a load, and slow ones that the grant explains. ``at_rest``: only
-    the windows in which the disk rested much more than its siblings ever do; else only the
-    others."""
+    which too few siblings had such a load, and windows that are slow only by that excess.
+    ``at_rest``: only the windows in which the disk rested much more than its siblings ever do; else
+    only the others."""
     off = _offs(others, fit)
     box = _covered(others)
     pauses = _pauses(others, fit, off)
@@ -414,7 +414,7 @@ def _pauses(rows: Rows, fit: _Fit, off: Mapping[str, Mapping[int, float]]) -> di
 
 
 def _is_near(load: Sequence[float], other: _Load) -> bool:
-    # called very often: a loop takes four times as long
+    # called very often, and a loop would take four times as long
     depth, busy, size, writes, written = NEAR
     return (
         abs(load[0] - other[0]) <= depth

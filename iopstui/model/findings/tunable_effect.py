@@ -26,8 +26,7 @@ ENOUGH_SECONDS = 3
 SECONDS_COMPARED = 5
 QUIET_RATE = 50.0
 MOVED_SHARE = 0.1
-# the devices raise at most this many BLOCK softirqs for each of their I/Os: one, and few I/Os are
-# split
+# most BLOCK softirqs per I/O of these devices: there is one per request, and few I/Os are split
 SOFTIRQS_PER_IO = 1.5
 MAX_NAMED = 4
 
@@ -38,7 +37,8 @@ SIZE_TUNABLES = ("max_sectors_kb", "read_ahead_kb")
 
 @dataclass(frozen=True, slots=True)
 class TunableChange:
-    """A tunable changed at ``t`` (seconds of the session's clock); values as the kernel reads."""
+    """A tunable that was changed at ``t`` (seconds of the session's clock); values are as the
+    kernel shows them."""
 
     t: float
     device: str
@@ -130,9 +130,9 @@ def _softirqs_by_cpu(
 
 
 def _function_calls_text(frames: Sequence[Frame], change: TunableChange, since: float) -> str:
-    """How function-call interrupts moved between CPUs; "" if unknown. Wide machines read them in
-    some seconds only, for the time since the last reading. A reading that spans the change is left
-    out."""
+    """How the rate of function-call interrupts, which move completions between CPUs, changed; "" if
+    unknown. On machines with many CPUs they are read only in some seconds, for the time since the
+    last reading. A reading that spans the change is left out."""
     readings = [
         (f.t - (f.ipi_age_s or 0.0), sum(rate_of(f.cpus, "ipi_s").values()))
         for f in frames
@@ -147,7 +147,7 @@ def _function_calls_text(frames: Sequence[Frame], change: TunableChange, since: 
 
 
 def _mean_over(spans: Sequence[tuple[float, float, float]]) -> float | None:
-    """Mean of (begin, end, rate), by time."""
+    """The mean of rates, each given as (begin, end, rate), weighted by time."""
     seconds = sum(end - begin for begin, end, _ in spans)
     return sum((end - begin) * rate for begin, end, rate in spans) / seconds if seconds else None
 
@@ -245,7 +245,7 @@ MIN_FRAMES = 2
 
 @dataclass
 class Alternation:
-    """``values`` of the tunable ``name`` of ``device`` in turn, the first one first."""
+    """Sets the tunable ``name`` of ``device`` to ``values`` in turn, the first one first."""
 
     device: str
     name: str
@@ -260,7 +260,7 @@ class Alternation:
         return self.values[count % 2] if count < SPANS else None
 
     def begin_span(self, t: float) -> None:
-        """The next value is set, at ``t`` seconds of the session."""
+        """Begin the next span: its value was set at ``t`` seconds of the session."""
         self._spans.append([])
         self._began = t
 
@@ -269,7 +269,8 @@ class Alternation:
         return t - self._began >= SPAN_S
 
     def add(self, frame: Frame) -> None:
-        """Add a frame to the span if it lies wholly in it; the second of the change does not."""
+        """Add a frame to the span if it lies wholly in it. The second in which the value changed
+        does not."""
         if self._spans and frame_start_s(frame) > self._began:
             self._spans[-1] += measured_frames([frame])
 

@@ -100,7 +100,8 @@ class Growth:
     def interval(
         self, windows: Windows, percentiles: Mapping[str, int] | None = None
     ) -> DirectionInterval:
-        """The figures as an interval. ``percentiles``: of ``bins``, if they are known already."""
+        """The figures as an interval. ``percentiles`` are those of ``bins``, if they are known
+        already."""
         if percentiles is None:
             percentiles = percentiles_of(self.bins)
         if self.max_ns is not None and max(percentiles.values(), default=0) > self.max_ns:
@@ -290,7 +291,8 @@ _GUARD = 1 << (FIELD - 1)
 
 
 class PackedBins:
-    """The rows of one direction. Keeps each row's histogram of one document for the next."""
+    """Histograms of the rows of one direction. Keeps each row's histogram of one document for the
+    next."""
 
     def __init__(self) -> None:
         self._zeros: dict[int, int] = {}
@@ -325,7 +327,7 @@ class PackedBins:
         if packed is None:
             return None
         self._packed_rows[row] = now, packed
-        # a field below zero would borrow the bit above it
+        # a field that went below zero would borrow from the bit above it
         difference = (packed | self._guard) - before
         return None if difference & self._guard != self._guard else difference ^ self._guard
 
@@ -334,7 +336,7 @@ class PackedBins:
         return self._keys[(packed.bit_length() - 1) // FIELD] if packed else None
 
     def unpacked(self, packed: int) -> dict[int, int]:
-        """The buckets that are not empty."""
+        """The buckets that are not empty, as a dictionary."""
         counts = array("Q")
         counts.frombytes(packed.to_bytes(FIELD // 8 * len(self._keys), "little"))
         if sys.byteorder == "big":

@@ -59,7 +59,7 @@ class DirectionInterval:
 
 @dataclass(frozen=True, slots=True)
 class LatencyInterval:
-    """Latencies of one kind: the mean of ``n``, and the figures of the histogram."""
+    """Latencies of one kind: the mean of ``n`` samples, and the figures of the histogram."""
 
     mean: float | None
     n: int | None

@@ -37,15 +37,14 @@ from iopstui.model.samples import MIXED, READ, WRITE, FioStatus, JobStatus
 CLOCK_TOLERANCE = 0.25
 """How far fio's wall clock may be off: in seconds, or as a share of a longer interval."""
 AGREEMENT_S = 0.03
-"""Runtime and arrival times agree if they differ by less."""
+"""Runtime and arrival times agree if they differ by less than this."""
 DELAY_S = 0.02
 MAX_LAG_S = 10.0
 """The largest lag that is added up: a finished row may stand still for hours."""
 SAME_WINDOW = 0.05
 """Two windows count as equal if they differ by at most this share."""
 MIN_BLOCKS = 100
-"""The lag is derived from the I/Os between the two moments, if their rate is based on at least this
-many blocks."""
+"""The lag is derived from I/Os only if the rate of I/Os is based on at least this many blocks."""
 ENDED_SHARE = 0.2
 """If a row's lag is smaller than another row's by this share, the row may have ended between the
 two moments."""
@@ -122,7 +121,7 @@ def pair_rows(status: FioStatus, previous: FioStatus | None, ramps: Ramps) -> li
 
 
 def is_repetition(status: FioStatus, before: FioStatus) -> bool:
-    """True if fio repeats the figures of ``before``: only clocks advanced."""
+    """True if fio repeats the figures of ``before`` and only its clocks have advanced."""
     return [_counters(job) for job in status.jobs] == [_counters(job) for job in before.jobs]
 
 
@@ -327,8 +326,8 @@ def runtime_growth(pairs: list[RowPair]) -> float:
 
 
 def _clock_ms(job: JobStatus) -> float:
-    """How long a row's jobs had run at the copied moment: less than ``ran_ms`` if one ended before
-    it was counted."""
+    """How long a row's jobs had run at the copied moment. This is less than ``ran_ms`` if a job
+    ended before it was counted."""
     ran = ran_ms(job)
     return min(ran, job.job_runtime_ms) if job.job_runtime_ms and is_single(job) else ran
 

@@ -71,14 +71,14 @@ MIN_PACKED_ROWS = 8
 
 @dataclass(slots=True)
 class WallClock:
-    """Notices by the monotonic clock when the wall clock is set: by ``step_ms`` in total.
-    ``distance_ms`` is the difference of the two."""
+    """Notices with the monotonic clock that the wall clock was set; ``step_ms`` is the sum of these
+    steps, ``distance_ms`` the difference of the two clocks."""
 
     step_ms: float = 0.0
     distance_ms: float | None = None
 
     def feed(self, arrived_ns: int, wall_ms: float | None) -> None:
-        """Compare both clocks of one moment."""
+        """Compare both clocks at one moment."""
         if wall_ms is None:
             return
         before, self.distance_ms = self.distance_ms, wall_ms - arrived_ns / 1e6
@@ -86,7 +86,7 @@ class WallClock:
             self.step_ms += self.distance_ms - before
 
     def without_steps(self, status: FioStatus) -> FioStatus:
-        """``status`` with the time that the clock would show if it had not been set."""
+        """``status`` with the wall clock's time as it would be without these steps."""
         if not self.step_ms:
             return status
         return replace(status, timestamp_ms=round(status.timestamp_ms - self.step_ms))
@@ -319,7 +319,8 @@ class _Growths:
         self.total = _total(self.by_row, self.by_direction, summed)
 
     def windows(self, windows: Windows, final: bool) -> Windows:
-        """``windows``; if all I/Os are counted by bytes, with the copied window for everything."""
+        """The windows of this interval: ``windows``, unless all I/Os are counted by bytes; then all
+        figures belong to the copied window."""
         total = self.total
         if final and total.bytes and not total.ios and total.counted_by == SAMPLES:
             # the remaining bytes belong to I/Os counted before
@@ -425,9 +426,10 @@ def _times_all(pairs: Iterable[RowPair], jobs: Iterable[JobInterval]) -> bool:
 def _exceeds_depth(
     rows: Iterable[tuple[RowPair, Growth]], seconds: float | None, factor: float
 ) -> bool:
-    """Whether some latencies contradict Little's law by this factor. I/Os that end in an interval
-    began at most the longest latency before it, so the sum of their latencies is limited by the
-    job's depth (fio 3.33 with io_uring's sqthread_poll: 1 s each at 36,000 IOPS and depth 8)."""
+    """Whether some latencies contradict Little's law by more than this factor. I/Os that end in an
+    interval began at most the longest latency before it, so the sum of their latencies is limited
+    by the job's depth. (fio 3.33 with io_uring's sqthread_poll stated 1 s each at 36,000 IOPS and
+    depth 8.)"""
     for pair, growth in rows:
         job = pair.now
         if not seconds or not job.in_flight or not (job.measures_latency and job.times_all):

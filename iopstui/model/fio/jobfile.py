@@ -236,7 +236,7 @@ def with_overrides(
     per_section: Mapping[int, Mapping[str, str]] | None = None,
     removed: Iterable[str] = (),
 ) -> str:
-    """``text`` with ``overrides`` in force in every job section.
+    """``text`` with the options ``overrides`` in force in every job section.
 
     ``per_section`` adds options to single job sections by their index (``[global]`` is not
     counted); ``removed`` options are removed everywhere. A value ``""`` writes an option without a
@@ -265,7 +265,8 @@ def with_overrides(
 
 
 def only_sections(text: str, indices: Iterable[int]) -> str:
-    """The job file with these job sections alone, by their index (``[global]`` is not counted)."""
+    """The job file with only these job sections, given by their index (``[global]`` is not
+    counted)."""
     keep, job, lines, included = set(indices), -1, [], True
     for line in text.split("\n"):
         header = _header(line)
@@ -290,12 +291,12 @@ def parse_override(text: str) -> tuple[str, str]:
         raise UsageError(f"--set {text!r} is not a fio option.", "See: fio --cmdhelp=all")
     second_option = _SECOND_OPTION.search(value) if name not in _FREE_TEXT_OPTIONS else None
     if second_option is not None:
-        # fio takes the first word as the value and says nothing about the rest
+        # fio would take the first word as the value and ignore the rest silently
         raise UsageError(
             f"--set {text!r} has more than one option.",
             f"One at a time: --set {name}={value[: second_option.start()]}",
         )
-    # a lesson's formula is evaluated before fio sees it
+    # a lesson may have a formula here, which is evaluated before fio sees it
     why = why_unsafe(value) or ("" if value.startswith("{") else why_number_refused(name, value))
     if why:
         raise UsageError(f"--set {text!r} is not accepted: {why}.")
@@ -329,7 +330,7 @@ def _line(name: str, value: str) -> str:
 Options = Iterable[tuple[str, str]]
 
 PASSTHROUGH = "io_uring_cmd"
-"""The engine that sends commands past the block layer, to an NVMe generic device."""
+"""The engine that sends commands to an NVMe generic device, past the block layer."""
 # these engines reach storage only by filename=, with open(2), and load nothing from a path
 ENGINES = frozenset(
     {

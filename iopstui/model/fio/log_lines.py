@@ -18,7 +18,8 @@ from iopstui.model.histogram import bucket_key, merge, percentile_name, percenti
 from iopstui.model.samples import READ, TRIM, WRITE
 
 KINDS = ("clat", "lat", "slat", "iops", "bw")
-"""Kinds of logs; of several logs of single I/Os, the first kind has the most information."""
+"""Kinds of logs. If there are several logs of single I/Os, the first kind of these has the most
+information."""
 LATENCIES = KINDS[:3]
 _NAME = re.compile(r"(.*?)_?(clat|slat|lat|iops|bw)(?:\.(\d{1,9}))?\.log(?:\.gz)?", re.DOTALL)
 _DIRECTIONS = {"0": READ, "1": WRITE, "2": TRIM}
@@ -197,7 +198,7 @@ class _Reader:
         ios = second.setdefault(direction, SecondIos())
         known = len(ios.bins)
         _add_io(ios, self._log.kind, value, size)
-        # a second of a log takes more memory than a bucket
+        # count them: a second of a log takes more memory than a bucket
         self._buckets += len(ios.bins) - known + (4 if ios.count == 1 else 0)
         if self._buckets > MAX_BUCKETS:
             raise ValueError(
@@ -234,8 +235,9 @@ def _add_io(ios: SecondIos, kind: str, value: int, size: int) -> None:
 
 
 class Logs:
-    """Logs of one run together: of several jobs, of several kinds. ``maxima``: lines of averaged
-    logs are the highest values of their windows (log_max_value), so they give no rate or mean."""
+    """The logs of one run together: of several jobs and several kinds. ``maxima``: lines of
+    averaged logs are the highest values of their windows (log_max_value), so they give no rate or
+    mean."""
 
     def __init__(self, logs: Sequence[FioLog], maxima: bool = False) -> None:
         self.logs = tuple(logs)
@@ -316,9 +318,9 @@ class Logs:
                          None if speed is None else 1024 * speed, mean.get(index))  # fmt: skip
 
     def _sums(self, kind: str, width: float, direction: str = "") -> dict[int, tuple[float, float]]:
-        """For each interval of ``width`` seconds, by its number: the sum of value times seconds
-        over all jobs and directions, and the most seconds that one of them covers (for latencies:
-        the sum of all their seconds)."""
+        """Two values for each interval of ``width`` seconds, by its number: the sum of value times
+        seconds over all jobs and directions; and the longest time in seconds that one of these
+        covers (for latencies the sum of their times)."""
         totals: dict[int, list[float]] = {}
         covered: dict[int, float] = {}
         reached = 0

@@ -75,7 +75,7 @@ def changing_option(jobs: Sequence[Options]) -> str:
         for name in ("flow", "latency_target", "read_iolog"):
             if options.get(name, "0").strip() != "0":
                 return name
-    # jobs of one row that begin or end at different times
+    # jobs of one row may begin or end at different times
     for name in ("startdelay", "runtime", "size", "io_size"):
         if len({options.get(name) for options in jobs}) > 1:
             return name
@@ -313,7 +313,7 @@ class Ramps:
             ramp_over = reset
         else:
             ramp_over = runtime <= interval_s - ramp + TOLERANCE_S
-            # the next row may begin in the middle of a run; elapsed is rounded up
+            # the next row may begin in the middle of a run; fio rounds ``elapsed`` up
             ramp_over |= first and (job.elapsed_s or 0) - 1 - runtime > 0.75 * ramp
         self._seen_rows.add(index)
         if ramp_over or runtime > ramp + 2 * RAMP_LATE_S:

@@ -18,7 +18,8 @@ AT_NS = "at_ns"
 """When a volume's page was read."""
 QUEUE = "queue"
 READ_BINS, WRITE_BINS = "read_bins", "write_bins"
-"""The number of bins of a latency histogram; ``bin_name`` names the counter of each."""
+"""Names of the counters with the number of bins of a latency histogram; ``bin_name`` names the
+counter of each bin."""
 EBS, INSTANCE_STORE = "ebs", "instance-store"
 LIMITS: Mapping[str, str] = {
     "volume_iops": "volume's IOPS limit",
@@ -26,7 +27,7 @@ LIMITS: Mapping[str, str] = {
     "instance_iops": "instance's EBS IOPS limit",
     "instance_bytes": "instance's EBS throughput limit",
 }
-"""Limits by the name of the counter of microseconds in which the demand exceeded them."""
+"""Names of the limits, by the counter of the microseconds in which the demand exceeded each."""
 MUCH_EXCEEDED_MS = 100.0
 """Shorter bursts within a second are ignored."""
 GROWING = ("reads", "writes", "read_bytes", "write_bytes", "read_us", "write_us", *LIMITS)
@@ -46,7 +47,7 @@ def _percentile(name: str, percent: int, plural: str, bins: str) -> Figure:
 
 
 def bound_ms(bins: Mapping[int, int] | None, percent: int) -> float | None:
-    """The upper bound in ms of the bin that has this percentile; ``None`` without counts."""
+    """The upper bound in ms of the bin that contains this percentile; ``None`` without counts."""
     left = -(-percent * sum(bins.values()) // 100) if bins else 0
     for upper, count in sorted((bins or {}).items()):
         left -= count
@@ -129,7 +130,7 @@ def counter_name(counter: str, kind: str, disk: str) -> str:
 
 
 def bin_name(histogram: str, upper_us: int) -> str:
-    """The counter of a histogram's bin."""
+    """The name of the counter of a histogram's bin."""
     return f"{histogram}:{upper_us}"
 
 

@@ -102,8 +102,8 @@ def _row(
 
 @dataclass(frozen=True, slots=True)
 class GridMeasure:
-    """The measure of one row of the grid: ``part`` of a CpuRow. ``scale`` is the value of a full
-    cell; ``None``: the largest value of this second. ``unit`` is "%", "/s" or ""."""
+    """The measure of one row of the grid: ``part`` of a CpuRow. ``scale`` is the value that fills a
+    cell (``None``: the largest value of this second). ``unit`` is "%", "/s" or ""."""
 
     name: str
     unit: str
@@ -130,8 +130,8 @@ MEASURES: tuple[GridMeasure, ...] = (
 @dataclass(frozen=True, slots=True)
 class GridRow:
     """A measure over all CPUs. ``values`` is by CPU (``None``: not measured); ``scale`` the value
-    of a full cell, ``busiest`` the CPUs with most of it, largest first, and ``busiest_text`` names
-    them."""
+    that fills a cell, ``busiest`` the CPUs with most of it, largest first, and ``busiest_text``
+    names them."""
 
     measure: GridMeasure
     values: Mapping[int, float | None]
@@ -141,8 +141,8 @@ class GridRow:
     busiest_text: str
 
     def level(self, cpu: int, steps: int) -> int | None:
-        """Fill level of the cell, 0 to ``steps``; only exactly zero gives 0, so that small values
-        stay visible. ``None`` if not measured."""
+        """How full the cell is, from 0 to ``steps``. Only exactly zero gives 0, so that small
+        values stay visible. ``None`` if not measured."""
         value = self.values.get(cpu)
         if value is None:
             return None

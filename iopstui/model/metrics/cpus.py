@@ -73,7 +73,8 @@ CPU = (
 
 
 class CpuInterval:
-    """The data for CPU figures between two samples. ``ipi`` are the rates of function calls."""
+    """The data for CPU figures between two samples. ``ipi`` are the rates of function-call
+    interrupts."""
 
     __slots__ = ("after", "before", "rates")
 
@@ -113,7 +114,7 @@ class CpuInterval:
         return rates.cpu_load(now, earlier) if now and earlier else None
 
     def busy(self) -> list[float]:
-        """Return the busy share, like ``busy_of``."""
+        """Busy percent of every CPU, without computing their other figures."""
         before = self.before.get
         pairs = [(now, earlier) for cpu, now in self.after.items() if (earlier := before(cpu))]
         percentages = [rates.cpu_busy(now, earlier) for now, earlier in pairs]
@@ -175,7 +176,7 @@ def steal_of(cpus: Mapping[int, CpuFrame], wanted: Collection[int]) -> dict[int,
 
 
 def rate_of(cpus: Mapping[int, CpuFrame], name: str) -> dict[int, float]:
-    """``block_s``, ``irq_s`` or ``ipi_s`` by CPU, for the CPUs that have it."""
+    """The rates ``block_s``, ``irq_s`` or ``ipi_s`` by CPU, for the CPUs that have one."""
     between = _interval_of(cpus)
     if between is None:
         pairs = ((cpu, getattr(frame, name)) for cpu, frame in cpus.items())
@@ -193,7 +194,7 @@ def rate_of(cpus: Mapping[int, CpuFrame], name: str) -> dict[int, float]:
 
 MAX_SAMPLES = 1200
 MAX_VALUES = 200_000
-"""Samples times CPUs (1 MB): a large machine keeps fewer seconds."""
+"""Most samples times CPUs (1 MB): a machine with many CPUs keeps fewer seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +231,7 @@ class CpuHistory:
             return
         before = self._samples[-1].cpus if self._samples else ()
         cpus = tuple(counted)
-        # the same tuple for all samples of the same CPUs
+        # share one tuple among all samples of the same CPUs
         cpus = before if cpus == before else cpus
         self._samples.append(_Sample(t - seconds, t, cpus, array("f", counted.values())))
         max_samples = min(MAX_SAMPLES, max(60, MAX_VALUES // len(counted)))
@@ -453,7 +454,8 @@ def _writes(job: JobStatus) -> bool:
 
 
 def _buffered(job: JobStatus) -> bool:
-    """Whether I/O is buffered (fio's default). NVMe commands never are, mapped files always."""
+    """Whether I/O is buffered, which is fio's default. NVMe commands never are; I/O on mapped files
+    always is."""
     if _engine(job) in (PASSTHROUGH, "mmap"):
         return _engine(job) == "mmap"
     if "buffered" in job.options:

@@ -30,8 +30,8 @@ def has_idle_end(frame: Frame) -> bool:
 
 
 class Meter:
-    """Adds frames up to one figure. ``add`` returns the frame's own value. Frames of fio's ramp and
-    around a handover are left out. ``value`` is ``None`` if nothing was measured."""
+    """Computes one figure from many frames. ``add`` returns the frame's own value. Frames of fio's
+    ramp and around a handover are left out. ``value`` is ``None`` if nothing was measured."""
 
     def __init__(self, path: Sequence[str]) -> None:
         if not is_measurable(path):
@@ -87,7 +87,7 @@ class Meter:
 
     @property
     def percent(self) -> float | None:
-        """99.0 for a p99; ``None`` if the figure is no percentile."""
+        """The percentage of a percentile: 99.0 for a p99; ``None`` for other figures."""
         return BY_PERCENTILE.get(self.path[-1]) if self._by_bins else None
 
     @property

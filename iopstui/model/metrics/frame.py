@@ -51,19 +51,20 @@ SOME_LATENCY = "SOME_LATENCY"
 WRONG_LATENCY = "WRONG_LATENCY"
 APPROX_IOPS = "APPROX_IOPS"
 APPROX_BW = "APPROX_BW"
-"""The I/Os or bytes per second cover clearly different seconds than the rest of the row."""
+"""Flag: the I/Os or bytes per second cover clearly different seconds than the rest of the row."""
 APART = "APART"
-"""fio's and the kernel's figures cover clearly different seconds: they are not compared."""
+"""Flag: fio's and the kernel's figures cover clearly different seconds, so they are not
+compared."""
 _UNSURE = frozenset({RAMP, PARTIAL, LATE, RESET, APPROX_IOPS})
 SOME_HOSTS = "SOME_HOSTS"
 """Flag of a total over many hosts in which some of the hosts that take part are missing."""
 HANDOVER = "HANDOVER"
-"""Around a handover from one run to the next: both worked in this interval."""
+"""Flag: in this interval one run handed over to the next, so both worked."""
 UNCOUNTED = frozenset({RAMP, HANDOVER})
 """Flags of intervals that are drawn, but are in no figure of a whole run."""
 
 APART_SHARE = 0.1
-# without a job, a kernel interval below this share of the usual one is short
+# without a job, a kernel interval shorter than this share of the usual one is marked
 SHORT_SHARE = 0.8
 LEAST_STEP_S = 0.001
 """Least time between two frames. A merge drops a frame with the same time as the one before, as a
@@ -155,8 +156,8 @@ class Frame:
 
     @property
     def drawn(self) -> tuple[float | None, float | None]:
-        """fio's IOPS and bytes per second for a chart; ``None`` is a gap. A ramp and a handover are
-        drawn, other frames only if ``holds``."""
+        """fio's IOPS and bytes per second for a chart; ``None`` is a gap. Frames of a ramp and of a
+        handover are drawn, other frames only if ``holds``."""
         unsure = self.flags & _UNSURE and not self.flags & UNCOUNTED
         if self.fio is None or unsure:
             return None, None
@@ -375,7 +376,7 @@ class FrameBuilder:
             load = job_load(raw.fio, frame.fio, waited, workers, figures.get("seconds"), sent)
         if raw.kernel is None or (raw.step and load is None and self._fio_arrived_ns is not None):
             return None
-        # the SMB client counts no times of a share, only of connections
+        # the SMB client counts times per connection, not per share
         if share is not None and share.smb is None and not self._stack.tops:
             return place_on_share(share, load)
         times = _request_times(frame.probe, self._stack)

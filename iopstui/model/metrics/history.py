@@ -136,7 +136,8 @@ class History:
         return deepcopy(self)
 
     def add(self, t: float, seconds: float, values: Mapping[str, float | None]) -> None:
-        """Add a sample; series that ``values`` lacks have a gap. ``seconds`` must be > 0."""
+        """Add a sample; series that ``values`` lacks have a gap. A sample is ignored if it is not
+        newer than the last one, or if ``seconds`` is not above 0."""
         if seconds <= 0 or (self.end is not None and t <= self.end):
             return
         row = [nan] * len(self._index)
@@ -167,7 +168,7 @@ class History:
         return (mark for mark in self._marks if start <= mark.t < end)
 
     def band(self, start: float, end: float, text: str) -> None:
-        """Remember a span of time; it replaces the newest one if both begin at the same time."""
+        """Remember a span of time; it replaces the newest one if both begin at the same second."""
         if self._bands and self._bands[-1].start == start:
             self._bands.pop()
         self._bands.append(HistoryBand(start, end, text))

@@ -52,13 +52,12 @@ class LoadSeries:
         return sum(interval.seconds for interval in self._intervals if interval.holds)
 
     def steadiness(self, round_s: float | None = None) -> Steadiness:
-        """Whether the run as a whole was steady, by rounds of ``round_s`` seconds (``None``: the
-        rule chooses)."""
+        """Whether the run as a whole was steady, judged by rounds of ``round_s`` seconds (``None``:
+        the rule chooses their length)."""
         return steadiness(_pairs(self._intervals), round_s)
 
     def stages(self) -> list[Steadiness]:
-        """Whether each stage was steady. If no stage is long enough, one result gives the
-        reason."""
+        """The steadiness of each stage. If no stage is long enough, one result gives the reason."""
         bounds = self._bounds()
         results = []
         for first, end in pairwise(bounds):
@@ -122,5 +121,5 @@ def _pairs(intervals: Sequence[_Interval]) -> list[tuple[float, float]]:
 
 
 def overall(stages: Sequence[Steadiness]) -> Steadiness:
-    """The least steady of the stages."""
+    """The result of the least steady stage."""
     return max(stages, key=lambda s: (s.steady is not None, s.steady is False, s.range))

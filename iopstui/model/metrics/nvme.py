@@ -155,7 +155,8 @@ def combined_figure(readings: Readings, name: str) -> float | None:
 
 
 def _last(values: Sequence[float]) -> float:
-    """The last value: every reading has the growth since the run's beginning."""
+    """The last value, which is enough because every reading has the growth since the run's
+    beginning."""
     return values[-1]
 
 
@@ -257,8 +258,8 @@ def diag_rates(
 
 
 def diag_texts(name: str, growths: Mapping[str, int | None]) -> Iterator[str]:
-    """The counts of an object, by file, in words. A controller's failed command may be no I/O, but
-    a monitoring program's request."""
+    """The counts of an object, by file, in words. A failed command of a controller may have been a
+    monitoring program's request, not I/O."""
     for file, (one, several) in NVME_COUNTERS.items():
         growth = growths.get(file)
         if growth and not (file == "command_error_count" and _CONTROLLER.fullmatch(name)):

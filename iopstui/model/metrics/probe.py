@@ -136,7 +136,7 @@ class ProbeInterval:
 
     @property
     def missed_ios(self) -> float:
-        """Number of completions that ``missed`` stands for."""
+        """The number of completions that the percentage ``missed`` stands for."""
         if self.missed is None or self.missed >= 100:
             return 0.0
         completed = sum(part.device.ios for kinds in self.disks.values() for part in kinds.values())
@@ -171,8 +171,8 @@ class ProbeInterval:
 
 @dataclass(frozen=True, slots=True)
 class ProbedRequests:
-    """A probe's interval for the devices ``opened`` by the jobs, in a frame that ends at ``t``: the
-    interval itself, and each direction of these devices together."""
+    """The probe's figures for the devices ``opened`` by the jobs, in a frame that ends at ``t``:
+    the whole interval, and each direction of these devices together."""
 
     interval: ProbeInterval
     opened: Sequence[str]
@@ -184,7 +184,7 @@ class ProbedRequests:
 
     @property
     def disks(self) -> dict[str, dict[str, RequestStats | None]]:
-        """The directions of each disk, and all of them together."""
+        """The figures of each direction of each disk, and of all directions together."""
         return {
             name: {**kinds, TOTAL: self.interval.combined((name,))}
             for name, kinds in self.interval.disks.items()

@@ -88,8 +88,8 @@ class CompletionMatrix:
 def completion_matrix(
     matrix: Matrix, topology: Topology, max_groups: int = MAX_GROUPS
 ) -> CompletionMatrix:
-    """The matrix of single CPUs if there are at most ``max_groups``, otherwise of their caches or
-    nodes."""
+    """The matrix of single CPUs if there are at most ``max_groups`` of them, otherwise of groups of
+    CPUs (by cache or node)."""
     cpus = sorted({*matrix, *(cpu for row in matrix.values() for cpu in row)})
     if len(cpus) <= max_groups:
         return _sum_groups("CPU", [(str(cpu), (cpu,)) for cpu in cpus], matrix)

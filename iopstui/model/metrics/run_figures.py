@@ -39,7 +39,7 @@ class DeviceTotal(Totals):
         self.ios: int | None = None
 
     def add_interval(self, disk: DiskRates | None, counts: bool) -> None:
-        """Add an interval; ``None``: not all of the devices were measured."""
+        """Add an interval of the device; ``None``: not all of the devices were measured."""
         if disk is not None:
             self._add_ios(disk.ios)
             if counts:
@@ -157,7 +157,7 @@ class RunFigures(Totals):
 
 BEGIN = "from the beginning"
 RESTART_S = 5.0
-"""A run that begins within this time after a mark is the mark's subject."""
+"""If a run begins within this time after a mark, the mark names the run."""
 MAX_INTERVALS = 500
 
 
@@ -226,8 +226,8 @@ class MarkIntervals:
         self._begin(t, text)
 
     def start_run(self, t: float, text: str) -> None:
-        """A run begins. If it begins right after a mark, the interval is the mark's, and the rest
-        of the run before belongs to neither."""
+        """Note that a run begins. If it begins right after a mark, the interval of that mark begins
+        with the run, and the rest of the earlier run belongs to no interval."""
         now = self._current
         if now.text != BEGIN and t - now.start <= RESTART_S:
             self._current = _OpenInterval(t, now.text)
@@ -241,7 +241,7 @@ class MarkIntervals:
         self._current = _OpenInterval(t, text)
 
     def add_frame(self, frame: Frame) -> None:
-        """Add a frame; one that began before the mark does not count after it."""
+        """Add a frame; a frame that began before the mark does not count after it."""
         if middle_of_frame(frame) >= self._current.start:
             self._current.figures.add(frame)
 
@@ -252,7 +252,7 @@ class MarkIntervals:
 
     @property
     def all(self) -> list[MarkInterval]:
-        """Intervals with measurements, the oldest first, with the current one."""
+        """All intervals with measurements, the oldest first and the current one last."""
         now = self._current.to_interval()
         return [*self._finished, *([now] if now is not None else [])]
 

@@ -126,7 +126,7 @@ class RunHistory:
                 figures.add(frame)
 
     def add_figures(self, step: int, later: RunFigures) -> None:
-        """Several intervals of one run were measured."""
+        """Note that several intervals of one run were measured."""
         figures = self._figures_of(step)
         if figures is not None:
             figures.join(later)
@@ -139,7 +139,7 @@ class RunHistory:
         return now.figures if now is not None and now.row.step == step else None
 
     def note_tunable_change(self, device: str, name: str, before: str, now: str) -> None:
-        """A tunable of ``device`` was changed."""
+        """Note that a tunable of ``device`` was changed."""
         changes = self._tunable_changes if self._current is None else self._current.tunable_changes
         first, _ = changes.get((device, name), (before, now))
         changes[device, name] = (first, now)
@@ -190,7 +190,7 @@ class RunHistory:
 
     @property
     def last(self) -> RunRow | None:
-        """The newest run that is over and has measured something."""
+        """The newest run that has ended and has measured something."""
         return next((row for row in reversed(self._rows) if row.iops is not None), None)
 
     def toggle_base(self) -> RunRow | None:

@@ -226,8 +226,9 @@ SMB_ROWS: Rows = (
 
 
 class ShareTotal:
-    """The operations of several intervals: ``operations`` has "read", "write" and "other" (all the
-    others together), or is empty before the first interval. ``protocol`` is "NFS" or "SMB"."""
+    """The operations of several intervals: ``operations`` has "read", "write" and "other" (all
+    other operations together), or is empty before the first interval. ``protocol`` is "NFS" or
+    "SMB"."""
 
     def __init__(self) -> None:
         self.operations: dict[str, OperationRates] = {}

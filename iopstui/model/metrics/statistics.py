@@ -86,7 +86,7 @@ class Difference:
 
     @property
     def shown(self) -> bool:
-        """True if the interval excludes no difference."""
+        """True if the interval does not contain 0."""
         return self.low > 0 or self.high < 0
 
 
@@ -151,8 +151,9 @@ def _probability(mean: float, error: float, count: int, sequential: bool) -> flo
 
 
 def holm(probabilities: Sequence[float]) -> list[float]:
-    """The probabilities adjusted for looking at all of them (Holm, 1979), in their order: one
-    below 0.05 is then a false alarm in at most 5 % of all comparisons, not of all figures."""
+    """The probabilities adjusted for looking at all of them (Holm, 1979), in their order: if one
+    below 0.05 counts as a difference, at most 5 % of all comparisons (not of all figures) have a
+    false alarm."""
     order = sorted(range(len(probabilities)), key=probabilities.__getitem__)
     adjusted = [0.0] * len(probabilities)
     highest = 0.0
@@ -265,7 +266,7 @@ _BELOW = {1: _below_1, 2: _below_2, 3: _below_3}
 """By degrees of freedom: how often chi / sqrt(freedom) is below a given value."""
 
 
-# the screen repeats the same calculation again and again
+# cached, because the screen repeats the same calculation again and again
 @lru_cache(maxsize=64)
 def smallest_detectable(spread: float, repeats: int, alpha: float = 1 - CONFIDENCE) -> float:
     """The smallest difference that is found with probability ``POWER``."""

@@ -467,7 +467,8 @@ class _ComparedRow:
         if not self.more and moved == self.stated_bytes:
             tolerance = self.depth + self.failed + self.error
             if bytes_off > tolerance * self.block_size:
-                # everything is as fio states it: the I/Os don't have the size given in the job file
+                # every figure is as fio states it, and yet the I/Os don't have the size given in
+                # the job file
                 self.block_size = 0
         if self.block_size:
             self.more_bytes = moved - (self.submitted - self.failed) * self.block_size
@@ -531,7 +532,7 @@ class RowChecks:
 
     @property
     def doubtful(self) -> Mapping[str, list[float]]:
-        """The times of rows that are not verified, by column."""
+        """The times of rows that are not verified, by the name of the column."""
         all_on_device = self._device_bytes >= ALL_ON_DEVICE * self._fio_bytes
         return {
             column: times

@@ -257,7 +257,7 @@ def _waits_without_device(job: JobLoad | None) -> Waits | None:
 
 
 def _bypasses_counters(tops: Sequence[DiskRates], job: JobLoad) -> bool:
-    """Whether the job's direct I/O bypassed the device's counters (iostats=0)."""
+    """Whether the job's direct I/O is missing in the device's counters (iostats=0)."""
     return not job.unsent and any(
         part.direct and part.iops and not _flow(tops, part.letter)[0] for part in job.directions
     )
@@ -343,7 +343,8 @@ def _flow(disks: Sequence[DiskRates], letter: str) -> tuple[float, float, float]
 def _layers(
     held: dict[str, float], stack: Stack, disks: Mapping[str, DiskRates]
 ) -> dict[str, float]:
-    """Divide the I/Os in the tops between them and the devices below, layer by layer."""
+    """Divide the I/Os held by the top devices between these and the devices below, layer by
+    layer."""
     layers: dict[str, float] = {}
     for name in stack.order:
         if name not in held:
@@ -454,7 +455,7 @@ def _waits_at_end(stack: Stack, disks: Mapping[str, DiskRates]) -> Waits:
 
 _NO_PLACE = {"ios": 0.0, "unknown": 0.0, "cpu": None, "above": None, "queue": None,
              "device": None, "cache": 0.0, "unsent": 0.0}  # fmt: skip
-"""The value of each place other than a layer in the mean, if some intervals lack it."""
+"""The mean for each place other than a layer, if some intervals lack a value."""
 
 
 class MeanWaits:

@@ -20,7 +20,8 @@ from iopstui.model.volumes.promised import (
 from iopstui.model.volumes.volume import IOPS, READ, THROUGHPUT, WRITE
 
 BURST_FACTOR = 1.1
-"""A second above this multiple of the baseline uses credits; less could be noise."""
+"""A second counts as using credits if its rate is above this multiple of the baseline; less could
+be noise."""
 NEAR_BASELINE = 0.05
 BASELINE_SECONDS = 3
 """After this many seconds at the baseline, with I/Os waiting, the credits count as used up."""
@@ -152,7 +153,7 @@ def fitting_limit(
 ) -> Limit | None:
     """The limit that a steady rate of such I/Os has reached, on ``volumes`` volumes together;
     ``None``: no limit is close enough. Other runs of this direction had ``other_rates`` of (block
-    size, I/Os per second): a limit that one of them exceeds is not reached."""
+    size, I/Os per second): a limit that one of these rates exceeds can't have been reached."""
     exceeded = {
         limit.name
         for size, other_rate in other_rates

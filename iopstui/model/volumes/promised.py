@@ -35,8 +35,8 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class PromisedFigures:
-    """IOPS and bytes/s by direction (``None``: not published), the same in a burst, and the
-    buckets. ``size_gib`` is 0 if no figure depends on it."""
+    """The promised IOPS and bytes/s by direction (``None``: not published), the same for a burst,
+    and the token buckets. ``size_gib`` is 0 if no figure depends on it."""
 
     volume: VolumeClass
     size_gib: float
@@ -54,7 +54,7 @@ class PromisedFigures:
         return (self.iops if kind == IOPS else self.throughput)[direction]
 
     def burst(self, kind: str, direction: str) -> float | None:
-        """The rate in a burst, if higher than the baseline."""
+        """The rate in a burst, if it is higher than the baseline."""
         base = self.figure(kind, direction)
         rate = self.burst_iops if kind == IOPS else self.burst_throughput
         return rate if rate is not None and base is not None and rate > base else None

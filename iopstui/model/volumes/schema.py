@@ -55,7 +55,7 @@ class CheckedTable:
         return CheckedTable(self.data.get(key), f"{self.place}.{key}".strip("."), self.problems)
 
     def tables(self, key: str) -> dict[str, CheckedTable]:
-        """The tables of a table, by name."""
+        """The tables below a key, by name."""
         if not self.has(key):
             return {}
         parent = self.table(key)
@@ -125,7 +125,7 @@ _NUMBERS = ("base", "per_gib", "per_iops", "per_provisioned")
 
 
 def parse_provider(data: Mapping[str, Any], name: str) -> tuple[Provider, list[str]]:
-    """The provider in a file called ``name``, and everything that is wrong with the file."""
+    """Parse the file of the provider ``name``; return the provider and all mistakes in the file."""
     problems: list[str] = []
     top = CheckedTable(data, "", problems)
     if not NAME.fullmatch(name):

@@ -197,7 +197,7 @@ class VolumeClass:
     drive: str = ""
     models: tuple[str, ...] = ()
     fixed_size: bool = False
-    """The class means a fixed size (P30), which need not be given."""
+    """Whether the class means a fixed size (P30), which then need not be given."""
     cited: Mapping[str, str] = field(default_factory=dict)
     """The sources of ``sizes`` ("size") and ``delivers``."""
 

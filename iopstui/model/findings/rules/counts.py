@@ -87,7 +87,7 @@ def _counts_nothing(device: BlockDevice, evidence: Evidence) -> bool:
 
 
 def io_before_run(evidence: Evidence) -> Finding | None:
-    """The disk was in use right before the run began: I/O that ended before does not disturb it."""
+    """The disk was in use right before the run began. I/O that had ended by then does not count."""
     devices = evidence.devices
     idle = evidence.idle_frames[-ENOUGH_SECONDS:]
     before = device_figures(idle, devices)

@@ -79,7 +79,7 @@ def cpu_steal(evidence: Evidence) -> Finding | None:
 
 
 def interrupts_fill_a_cpu(evidence: Evidence) -> Finding | None:
-    """A CPU without a job is fully used by completing this device's I/O."""
+    """A CPU without a job is fully busy with completing this device's I/O."""
     frames = recent_frames(evidence)
     jobs = job_cpus(frames)
     for cpu, count in sorted(mean_by_cpu(frames, "irq_s").items(), key=lambda item: -item[1]):
@@ -122,7 +122,7 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
     devices, frames = evidence.devices, recent_job_frames(evidence)
     if not devices or not frames or evidence.shape.polls:
         return None
-    # where jobs and kernel threads wait for CPUs, completions gather wherever one is free
+    # where jobs and kernel threads wait for CPUs, completions run on whatever CPU is free
     if fmean(cpu_wait_percent(frame) or 0.0 for frame in frames) >= CPU_WAIT_PERCENT:
         return None
     completions = _completions_by_cpu(frames, evidence)
@@ -222,7 +222,7 @@ def interrupt_moved(evidence: Evidence) -> Finding | None:
 def _interrupts_by_cpu(
     frames: Sequence[Frame], evidence: Evidence
 ) -> list[tuple[BlockDevice, IrqVector, dict[int, float]]]:
-    """Each device's interrupts with where they were served, CPU -> count per second."""
+    """Each device's interrupts, with their count per second on each CPU that served them."""
     interrupts = []
     for device in evidence.devices:
         for vector in device.irqs:

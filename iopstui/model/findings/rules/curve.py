@@ -271,7 +271,7 @@ def _device_took_longer(before: Sequence[Frame], after: Sequence[Frame]) -> bool
 
 
 def _is_used_by_others(evidence: Evidence, after: Sequence[Frame]) -> bool:
-    """Whether others use a good part of a device of the stack, or this is unknown."""
+    """Whether others use a good part of a device of the stack; True also if this is unknown."""
     share = others_share(evidence, after)
     return share is None or share.most >= OTHERS_SHARE
 
@@ -304,8 +304,8 @@ def step_down_index(frames: Sequence[Frame]) -> int | None:
 
 
 def _has_step_down(iops: Sequence[float]) -> bool:
-    """Whether from some index on all seconds are lower than all before it. A quick check: for a
-    load without a step it nearly always fails."""
+    """Whether from some index on all seconds are lower than all seconds before it. A quick check,
+    which nearly always fails for a load without a step."""
     least = [*accumulate(iops, min)][SECONDS_PER_SIDE - 1 :]
     most = [*accumulate(reversed(iops), max)][SECONDS_PER_SIDE - 1 :]
     # compare the seconds before the first split with those after it, and so on

@@ -44,7 +44,7 @@ def drive_throttling(evidence: Evidence) -> Finding | None:
 
 
 def _namespace(controller: str, evidence: Evidence) -> str:
-    """The only disk of this controller among the measured ones; "" if there are several."""
+    """The measured disk that belongs to this controller; "" if none or several do."""
     names = [device.name for device in evidence.tree if device.name.startswith(f"{controller}n")]
     return names[0] if len(names) == 1 else ""
 

@@ -36,7 +36,7 @@ about these seconds."""
 
 
 def device_temperature(evidence: Evidence) -> Finding | None:
-    """A disk at the temperature at which it slows itself down."""
+    """A disk that is at the temperature at which it slows itself down."""
     for name, state in evidence.conditions.devices.items():
         heat = state.temperature
         if heat is None or heat.limit is None or heat.limit <= 0 or heat.current < heat.limit:
@@ -183,8 +183,8 @@ def slow_member(evidence: Evidence) -> Finding | None:
 
 
 def slow_sibling(evidence: Evidence) -> Finding | None:
-    """One of several like disks outside of arrays takes longer than the others at such a load. Its
-    requests may be harder, which the kernel's counters do not show."""
+    """One of several like disks outside of arrays takes longer than the others at a similar load.
+    Its requests may be harder to serve, which the kernel's counters do not show."""
     odd = evidence.odd_disk
     if odd is None or odd.array:
         return None

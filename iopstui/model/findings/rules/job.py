@@ -46,7 +46,7 @@ from iopstui.model.sizes import size_text
 
 FULL_QUEUE_SHARE = 0.9
 DEEP = 32
-"""Jobs with this iodepth gain hardly anything from a deeper one."""
+"""At this iodepth and above, a deeper queue hardly helps."""
 # the deepest C-state counts if leaving it takes this part of the latency
 WAKE_UP_SHARE = 0.2
 SLOW_CLOCK_SHARE = 0.6
@@ -132,8 +132,8 @@ def _is_queue_full(evidence: Evidence, frames: Sequence[Frame]) -> bool:
 
 
 def _is_writing_back(evidence: Evidence, frames: Sequence[Frame]) -> bool:
-    """Whether the job fills the page cache faster than a fully used device writes it back: soon the
-    device will be the limit, however busy the job is now."""
+    """Whether the job fills the page cache faster than a fully used device can write it back: soon
+    the device will be the limit, even if the job's CPU is busy now."""
     buffered = evidence.shape.direct is False and evidence.shape.writes
     return buffered and always_writes(frames, evidence.devices)
 

@@ -33,7 +33,7 @@ from iopstui.model.sizes import size_text
 FEW_IOPS = 10.0
 # extra reads on the members of a parity array per write to the array
 EXTRA_READS_PER_WRITE = 0.5
-# bytes moved below for each byte written above, and the part of the I/Os held by the upper layer
+# bytes moved below per byte written above, and the share of I/Os that the upper layer holds
 BYTES_BELOW_PER_BYTE = 1.5
 HELD_SHARE = 0.3
 # how much longer one direction waits in a scheduler than the other, in ms and as a multiple
@@ -83,7 +83,7 @@ def parity_reads(evidence: Evidence) -> Finding | None:
 def _parity_cost(
     frame: Frame, name: str, members: Sequence[str]
 ) -> tuple[float, float, float] | None:  # fmt: skip
-    """Writes to the array, and extra reads and writes on its members, per second, in one second."""
+    """Writes to the array, and extra reads and writes on its members: rates of one second."""
     array, under = frame.disks.get(name), [frame.disks[m] for m in members if m in frame.disks]
     if array is None or not under or not array.w_s or array.w_s < FEW_IOPS:
         return None
@@ -189,8 +189,8 @@ def _uneven_directions(
 ) -> Iterator[tuple[BlockDevice, Direction, Direction, float]]:
     """Devices on which one direction takes at least ``least_ms`` and much longer than the other,
     with the slow and the fast direction and the requests in the device at a time. Swapping is left
-    out: the pages of a burst wait for each other. On a job's devices the job must wait for that
-    I/O."""
+    out: the pages of a burst wait for each other. On a job's devices, only directions that the job
+    waits for are returned."""
     frames = recent_frames(evidence, STARVED_FRAMES) or recent_frames(evidence)
     if any(memory_wait_percent(frame) >= MEMORY_WAIT_PERCENT for frame in frames):
         return
@@ -223,7 +223,8 @@ def _waits_for(letter: str, evidence: Evidence, frames: Sequence[Frame]) -> bool
 
 
 def _mean_await(disks: Sequence[DiskRates], side: str) -> float:
-    """Mean time of a request of one direction over all these intervals, in ms; 0.0 for too few."""
+    """Mean time in ms of a request of one direction over all these intervals; 0.0 if there are too
+    few requests."""
     rate = waited = 0.0
     for disk in disks:
         reads, writes = (disk.reads, disk.read_ms), (disk.writes, disk.write_ms)

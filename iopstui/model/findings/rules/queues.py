@@ -45,7 +45,7 @@ from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import fmean
 
 HALF_FULL, NEARLY_FULL = 0.6, 0.85
-"""Share of the tags that a job can reach."""
+"""Shares of the tags that a job can reach."""
 # least number of I/Os waiting above the device, and their least share of all in flight
 MIN_WAITING = 1.0
 MIN_WAITING_SHARE = 0.3
@@ -56,7 +56,7 @@ BLOCKED_PERCENT = 30.0
 """Jobs that wait in io_submit for this percentage of the time submit as if they were
 synchronous."""
 BLOCKED_SHARE = 0.2
-"""Least share of the states read."""
+"""Jobs count as blocked if at least this share of the states read shows it."""
 OVER_LIMIT = 1.1
 GAIN_FACTOR = 1.15
 
@@ -117,7 +117,7 @@ def _waits_for_limit(
 
 
 def _advice_to_lift(name: str, limit: IoLimit, evidence: Evidence) -> Advice:
-    """How to lift a limit, as a command where the device's number is known."""
+    """How to lift a limit; as a command if the device's number is known."""
     device = evidence.device(name)
     if device is None or device.disk:
         return advise("limit", f"{limit.file} {limit.kind}", f"the cgroup {limit.group}")
@@ -167,9 +167,9 @@ def _blocked_submission(evidence: Evidence, frames: Sequence[Frame]) -> tuple[st
 
 
 def _seen_blocked(evidence: Evidence) -> bool:
-    """Whether asynchronous jobs were found blocked at the ends of enough seconds. (A job
-    interrupted in a system call is ready to run, one that waits for completions sleeps.) Recordings
-    without states prove nothing about jobs that wait for a CPU."""
+    """Whether asynchronous jobs were found blocked at the ends of enough seconds. (A job that was
+    interrupted in a system call is ready to run; a job that waits for completions sleeps.)
+    Recordings without states prove nothing about jobs that wait for a CPU."""
     frames = evidence.measured[-LONG_ENOUGH:]
     if all(job.state is None for frame in frames for job in frame.jobs):
         return not jobs_wait_for_cpus(frames)
@@ -206,7 +206,7 @@ def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, A
     if not _limits_are_known(evidence):
         return None
     if not any(device.mounts for device in evidence.devices):
-        # io.latency holds a group back for the sake of another one
+        # io.latency delays one group in favour of another
         other = other_program(evidence)
         return (
             ": a cgroup's limit that can't be seen from here may hold them"
@@ -233,13 +233,13 @@ def _most_wait_above(frame: Frame) -> bool:
 
 
 def _near_limit(frames: Sequence[Frame], evidence: Evidence) -> bool:
-    """Whether some second came near a limit, which may then be the cause, so that no other is
-    named."""
+    """Whether in some second the limit was nearly reached: it may then be the cause, so that no
+    other cause is named."""
     return any(limit_reached([frame], evidence) is not None for frame in frames)
 
 
 def _now_text(limit: IoLimit, rate: float) -> str:
-    """The device's current rate; if it exceeds the limit, others do I/O as well."""
+    """The device's current rate, in words. If it exceeds the limit, others do I/O as well."""
     of_bytes = limit.kind in (READ_BYTES, WRITE_BYTES)
     text = f"{units.size(rate) if of_bytes else units.number(rate)}/s now"
     return f"{text}, with other programs'" if rate > OVER_LIMIT * limit.value else text
@@ -283,7 +283,8 @@ def tag_shortage(evidence: Evidence) -> Finding | None:
     rooms = [reached_tags(device, frames) for device in devices]
     reachable = [tags for tags in rooms if tags is not None]
     capacity = sum(tags.capacity for tags in reachable)
-    # a job without a CPU can't keep a queue full, nor one that sleeps until a tag is free
+    # a job without a CPU can't keep a queue full, and neither can one that sleeps until a tag is
+    # free
     sleeps = _is_often_blocked(evidence) and not _on_file(evidence)
     sleeps = sleeps and shape.engine not in SYNCHRONOUS
     least = HALF_FULL if sleeps or jobs_wait_for_cpus(frames) else NEARLY_FULL

@@ -58,7 +58,7 @@ MIN_LAYER_SHARE = 0.5
 MIN_RATE_SHARE, MAX_RATE_FACTOR = 0.3, 3.0
 MAX_NAMED = 2
 UNKNOWN_PROCESS = "; no process seen does that much I/O and has all its files on {}"
-# seconds after which a neighbour is reported without its name
+# seconds after which a disturbing process is reported even if its name is not known
 NAMELESS_AFTER_SECONDS = 10
 
 FEW_IOS = 0.05
@@ -95,7 +95,7 @@ def _cpu_wait_cause(frames: Sequence[Frame], evidence: Evidence) -> tuple[str, A
     cpus = sorted(job_cpus(frames))
     own_percent = job_percent(frames)
     other_percent = max(0.0, used_percent(frames, cpus) - own_percent)
-    # completions, kblockd and a layer's threads also work for the job
+    # completions, kblockd and a layer's threads do work for the job as well
     others = "other programs or threads of the kernel"
     usage = f"{others} use {other_percent:.0f} % of a CPU on {cpus_text(cpus)}"
     if any(job.policy == IDLE_POLICY for job in jobs):
@@ -165,7 +165,8 @@ def _layer_cause(
         return why, advise("cpu-users")
     if device is None:
         return "it holds them back", NO_ADVICE
-    # reads that the page cache of the loop's file answers would be slower with direct I/O
+    # reads that are answered by the page cache of the loop device's file would be slower with
+    # direct I/O
     cached = device.kind == "loop" and not all(
         _passes_all_on(frame, device.name, lower) for frame in frames
     )
@@ -180,7 +181,7 @@ def _passes_all_on(frame: Frame, name: str, lower: Sequence[str]) -> bool:
 
 
 def no_completions(evidence: Evidence) -> Finding | None:
-    """A run in which nothing has completed for some seconds, though I/Os are waiting."""
+    """During a run nothing has completed for some seconds, though I/Os are waiting."""
     suspended = [name for name, state in evidence.conditions.devices.items() if state.suspended]
     quiet = newest_frames_while(
         evidence, lambda frame: _is_idle(evidence, frame) and (

@@ -183,7 +183,7 @@ class _Question:
 
     @property
     def claim(self) -> CommonProperty:
-        """The property with its counts, for a question with the answer yes."""
+        """The property with its counts, to report if the answer to the question is yes."""
         compared, slow_with = self.compared, len(self.slow_with)
         return CommonProperty(
             compared.kind, self.predicate, slow_with, len(compared.slow),
@@ -290,8 +290,8 @@ def _region(
 
 
 def _answerable(least: Iterable[float]) -> int:
-    """How many questions can be answered; a property too rare to pass does not count (Tarone,
-    1990)."""
+    """How many questions can be answered. A property that is too rare for a significant result does
+    not count (Tarone, 1990)."""
     sorted_least = sorted(least)
     for count in range(1, len(sorted_least) + 1):
         if sum(chance <= MAX_FALSE_SHARE / count for chance in sorted_least) <= count:

@@ -135,8 +135,8 @@ def _parse(line: bytes, job: int) -> SlowIo | None:
 
 
 def _exemplar(io: SlowIo, one_file: bool, slow: bool) -> Exemplar:
-    """An I/O as an exemplar. Unknown properties (CPU, queue ...) are equal in all, so they are
-    never claimed."""
+    """An I/O as an exemplar. Unknown properties (CPU, queue ...) are the same in all I/Os, so they
+    are never reported as common."""
     completed_ns = round(io.t * 1000) * NS_PER_MS
     return Exemplar(
         disk="its file", kind=io.direction, slow=slow, sampled=not slow, sector=None,

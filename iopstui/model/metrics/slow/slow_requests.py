@@ -128,8 +128,8 @@ class SlowestTotal:
         return [self._slowest[key][:TOTAL_COUNT] for key in keys]
 
     def selection(self) -> list[Exemplar]:
-        """The COMPARED_COUNT slowest requests of each direction and level, and as many random ones,
-        marked as such: the input of ``common_properties``."""
+        """The COMPARED_COUNT slowest requests of each direction and level, and up to as many random
+        ones that are not among them, marked as such: the input of ``common_properties``."""
         requests = [request for rows in self._slowest.values() for _, request in rows]
         slow = {id(request) for request in requests}
         return requests + [

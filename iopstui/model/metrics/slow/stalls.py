@@ -63,7 +63,8 @@ _FULLY_BUSY = 0.98
 
 @dataclass(slots=True)
 class _OpenStall:
-    """A current stall, and the ``earliest`` time it can have begun (``None``: not known)."""
+    """A current stall, and the ``earliest`` time at which it can have begun (``None``: not
+    known)."""
 
     stall: Stall
     earliest: float | None
