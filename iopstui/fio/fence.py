@@ -154,9 +154,9 @@ _RUN = (
 
 
 def isolated_command(module: ModuleType) -> list[str]:
-    """The words that run ``module``'s ``main`` in a Python that uses no settings or files of the
-    user; ``main`` takes the words that follow. The module is imported, because Python compiles a
-    script again at each start, which would take longer than all the rest."""
+    """The command that runs ``main`` of ``module`` in a Python without settings or files of the
+    user; the words that follow are the arguments of ``main``. The module is imported, because
+    Python would compile a script again at each start, which would take longer than all the rest."""
     keeps = ["-B"] if sys.dont_write_bytecode else []
     path = str(Path(str(module.__file__)).resolve())
     return [sys.executable, "-I", "-S", *keeps, "-c", _RUN, path]

@@ -259,7 +259,7 @@ class Guard:
                 self.enforce()
 
     def order(self) -> None:
-        """Obey an order of iopstui; end of file means stop."""
+        """Obey an order of iopstui; the end of the input means stop."""
         data = os.read(0, 4096)
         if not data:
             self.listening = False

@@ -172,7 +172,7 @@ def inspect(
         for message, in_words, what_helps in _LIMITS:
             if any(message in line for line in lines):
                 why, hint = in_words or why, what_helps
-        # the reason comes first: a job file's path can be longer than there is room on the screen
+        # put the reason first: a job file's path can be longer than the room on the screen
         reason = f": {why}" if why else ", but gives no reason"
         raise UsageError(f"fio rejects the job{reason} ({label}).", hint)
     sections = opened_files(parsed.stdout)

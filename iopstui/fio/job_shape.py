@@ -59,7 +59,7 @@ def shape_of(text: str) -> JobShape:
 
 
 def start_delay_s(text: str) -> float:
-    """How long all jobs wait before their first I/O, at most (startdelay=, also as a range)."""
+    """The longest time that all jobs wait before their first I/O (startdelay=, also as a range)."""
     delays = []
     for section in jobfile.effective_sections(text):
         value = section.options.get("startdelay", section.options.get("start_delay", "0"))
@@ -130,7 +130,7 @@ def _smallest(jobs: Sequence[Options]) -> int | None:
 
 def _aligned(jobs: Sequence[Options]) -> int | None:
     """Alignment of all I/Os in bytes: the block size, unless offset or blockalign says otherwise.
-    fio itself rounds a percentage to blocks."""
+    An offset in percent counts as aligned, because fio rounds it to blocks."""
     alignment = 0
     for options in jobs:
         size = _smallest([options])

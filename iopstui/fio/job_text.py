@@ -176,7 +176,8 @@ def absolute_files(facts: JobFacts, cwd: Path) -> tuple[str, ...]:
 
 
 def check_section_names(text: str, facts: JobFacts) -> None:
-    """Raise UsageError if a section has the name of a device: fio would use it as the file."""
+    """Raise UsageError if a section has the name of a device: fio would use the device as its
+    file."""
     for job, section in zip(jobfile.effective_sections(text), facts.sections, strict=True):
         if "filename" not in job.options and job.name in map(_base_name, section.paths):
             raise UsageError(
@@ -187,7 +188,7 @@ def check_section_names(text: str, facts: JobFacts) -> None:
 
 
 def check_streams(facts: JobFacts) -> None:
-    """UsageError for a file called ``-``."""
+    """Raise UsageError for a file called ``-``."""
     if "-" in facts.paths:
         raise UsageError(
             "The job opens -, which means standard input or output to fio.",

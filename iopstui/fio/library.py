@@ -84,7 +84,7 @@ def load_job(path: Path) -> ShippedJob:
         source=head.get("Source", ""),
         look_at=head.get("Look at", ""),
         teaches=head.get("Teaches", ""),
-        # a job whose comment does not say is assumed to write
+        # a job is assumed to write unless its comment says that it does not
         writes=head.get("Writes", "").lower() != "no",
         text=text,
         run=head.get("Run", ""),

@@ -28,7 +28,7 @@ EACH_IO = "each-io"
 _EACH_IO_OPTIONS = {"log_offset": "1", "log_avg_msec": "0", "per_job_logs": "1"}
 _LOG_OPTIONS = (*_EACH_IO_OPTIONS, "log_max_value", "log_hist_msec", "log_window_value")
 _NO_LATENCY_OPTIONS = ("disable_clat", "gtod_reduce")
-"""Without completion latencies fio writes no log of them."""
+"""With these options fio measures no completion latencies, so it writes no log of them."""
 IO_LOG_BYTES = 150
 """The bytes that fio needs to log an I/O: 48 in each of the three latency logs."""
 MAX_LOG_BYTES = 2 << 30
@@ -179,7 +179,7 @@ def _check_directory(directory: Path) -> None:
 
 
 def _named_logs(text: str) -> Sequence[tuple[str, bool]]:
-    """Every option that names a log, as (value, whether that is the whole name)."""
+    """Every option that names a log, with its value and whether that is the log's whole name."""
     return [
         (value, name in FILE_LOGS)
         for section in jobfile.sections(text)

@@ -353,8 +353,8 @@ def _watch(path: Path) -> int | None:
 
 
 def _punch(fd: int, end: int) -> None:
-    """Give the first ``end`` bytes back (fallocate(2)); not possible everywhere, but never
-    essential."""
+    """Give the first ``end`` bytes back to the file system (fallocate(2)). This is not possible
+    everywhere, but never essential."""
     libc = ctypes.CDLL(None, use_errno=True)
     mode = _FALLOC_FL_PUNCH_HOLE | _FALLOC_FL_KEEP_SIZE
     if struct.calcsize("P") == 8:

@@ -62,7 +62,8 @@ def _has_small_blocks(section: jobfile.Section) -> bool:
 
 
 def _has_small_files(section: jobfile.Section) -> bool:
-    """Whether the section has small files: a file must be at least as long as a block."""
+    """Whether the section has files smaller than MIN_BLOCK, which can't be written in larger
+    blocks."""
     options = section.options
     files = size_bytes(options.get("nrfiles", "1")) or 1
     sizes = [size_bytes(part) for part in options.get("filesize", "").split("-")]

@@ -43,8 +43,8 @@ File: TypeAlias = Path | str
 def read_bytes(path: File) -> bytes | None:
     """The attribute's bytes; None if it is missing, unreadable or not a file."""
     try:
-        # a file object would need four more system calls; hundreds of attributes are read every few
-        # seconds
+        # a file object would need four more system calls, and hundreds of attributes are read every
+        # few seconds
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             parts = [os.read(fd, 2 * PAGE)]
@@ -59,7 +59,7 @@ def read_bytes(path: File) -> bytes | None:
 
 
 def decode(data: bytes) -> str:
-    """UTF-8, with undecodable bytes kept the way Python keeps them in file names."""
+    """Decode UTF-8; undecodable bytes are kept the way Python keeps them in file names."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -82,13 +82,13 @@ def parse_int(text: str) -> int | None:
 
 
 def read_count(path: File) -> int | None:
-    """A decimal attribute that can't be negative; -1 ("unknown") and garbage are None."""
+    """A decimal attribute that can't be negative; None for -1 ("unknown") and garbage."""
     value = read_int(path)
     return value if value is not None and value >= 0 else None
 
 
 def read_flag(path: File) -> bool | None:
-    """An attribute that is 0 or 1."""
+    """An attribute that is 0 or 1, as a boolean; None if it is anything else."""
     value = read_int(path)
     return None if value is None else value != 0
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 
 class Clock:
-    """Monotonic nanoseconds for intervals, wall milliseconds for labels."""
+    """Clocks: monotonic nanoseconds for intervals, wall milliseconds for labels."""
 
     def monotonic_ns(self) -> int:
         """CLOCK_MONOTONIC."""
@@ -80,7 +80,7 @@ def _threads() -> list[int]:
 
 
 END_TIMEOUT_S = 15.0
-# prctl(PR_SET_PDEATHSIG, SIGTERM); too late if the parent has already ended
+# prctl(PR_SET_PDEATHSIG, SIGTERM) comes too late if the parent has already ended
 _TIE = """\
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 15, 0, 0, 0)

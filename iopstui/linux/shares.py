@@ -221,7 +221,7 @@ class _Task(Generic[T]):
         return not self._thread.is_alive()
 
     def result(self) -> T:
-        """The call's result; raises the call's exception."""
+        """The call's result; raises the exception of the call."""
         if self._error is not None:
             raise self._error
         return self._results.pop()

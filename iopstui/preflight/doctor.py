@@ -100,7 +100,7 @@ def inspect_container(roots: Roots) -> ContainerView | None:
 
 
 def _active_disks(roots: Roots) -> list[str]:
-    """Of all devices that the kernel counts, those that have done I/O."""
+    """The devices that have done I/O, by the kernel's counts."""
     stats = parse_diskstats(read_bytes(roots.proc / "diskstats") or b"")
     return [name for name, disk in stats.items() if disk.reads or disk.writes]
 
@@ -143,7 +143,7 @@ class Check:
 
 
 def examine() -> list[Check]:
-    """All checks, in the order they matter."""
+    """All checks, the most important first."""
     roots = Roots()
     checks: tuple[Callable[[Roots], Check | None], ...] = (
         _fio, _kernel, _container, _diskstats, _interrupts, _softirqs, _block_devices, _raw_reading,

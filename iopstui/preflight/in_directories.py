@@ -129,8 +129,8 @@ def _prepare_on_scratch(examined: LoadedRequest, scratch: Scratch) -> PreparedJo
 
 def _spread_names(job: Section, index: int, name: str, count: int) -> dict[str, str]:
     """Options that put a file of a section into each of ``count`` directories (safety/scratch.py:
-    links 0, 1 ...). Files that the section's jobs share are given by names, a job's own files by
-    fio's numbering of them."""
+    links 0, 1 ...). Files that the section's jobs share get names here; a job's own files get fio's
+    numbers."""
     if name:
         names = name.split(":")
         return {"filename": ":".join(f"{n}/{file}" for file in names for n in range(count))}
@@ -145,7 +145,7 @@ def _spread_names(job: Section, index: int, name: str, count: int) -> dict[str, 
 
 
 def _is_laid_out(files: Sequence[str], total: int) -> bool:
-    """True if an earlier run on the same scratch directory has written all of these."""
+    """True if an earlier run on the same scratch directory has laid out all of these files."""
     return all(map(os.path.exists, files)) and sum(map(_allocated, files)) >= total
 
 

@@ -81,8 +81,8 @@ def prepare_in_place(examined: LoadedRequest, devices: Mapping[str, BlockDevice]
 
 
 def _stage(prepared: PreparedJob) -> None:
-    """Have fio create missing files that the job names, apart from all others. A job that only
-    reads runs with --readonly, so they are created before it."""
+    """Have fio create missing files that the job names, in directories apart from existing files. A
+    job that only reads runs with --readonly, so its files are created before it."""
     if all(map(os.path.exists, prepared.files)):
         return
     staging = prepared.staging = Staging(prepared.text, prepared.facts.sections, prepared.cwd)
@@ -161,8 +161,8 @@ _ALIGNED_ENGINES = ("libaio", "io_uring", "posixaio", "psync", "sync", "pvsync",
 
 
 def check_block_sizes(text: str, target: Target, devices: Mapping[str, BlockDevice]) -> None:
-    """UsageError if a direct I/O is not a multiple of a device's logical block: the kernel would
-    refuse it (EINVAL)."""
+    """Raise UsageError if a direct I/O is not a multiple of a device's logical block: the kernel
+    would refuse it (EINVAL)."""
     blocks = {
         block: place.path
         for place in target.places
@@ -233,7 +233,7 @@ def passthrough_options(text: str, target: Target, roots: Roots) -> Mapping[int,
         else:
             _check_ordinary(job.name, engine(job.options), target.places)
     for index, job in enumerate(jobs if per_section else ()):
-        # an option that is set for one section must be set for all
+        # the rewriting removes these options everywhere, so the other sections get theirs back
         per_section.setdefault(
             index, {name: job.options[name] for name in _DIRECT if name in job.options}
         )

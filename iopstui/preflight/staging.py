@@ -118,7 +118,7 @@ class Staging:
         return [*messages, *self._replaced_files()]
 
     def _replaced_files(self) -> Iterator[str]:
-        """Sentences on files whose links fio has replaced: it recreates a file that is too small
+        """Sentences on existing files that fio has replaced: it recreates a file that is too small
         for the job."""
         for path, staged in self._links.items():
             if os.path.lexists(staged) and not os.path.islink(staged):
@@ -248,7 +248,7 @@ def _make_staging(parent: str) -> _StagingDirectory:
 
 
 def _directory_and_name(path: str) -> tuple[str, str]:
-    """The real directory and the name in it."""
+    """The real directory of a path, and the name in it."""
     parent, name = os.path.split(path)
     if name in ("", ".", ".."):
         raise UsageError(f"The job opens {printable(path)} as a file, but it is a directory.",

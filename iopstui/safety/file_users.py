@@ -43,8 +43,8 @@ class FileUsers:
         self.active = active
 
     def users_of(self, real: str, info: os.stat_result) -> list[str]:
-        """Describe who uses the file ``info``, whose path is ``real``, under any name and through
-        any overlay."""
+        """Describe who uses the file ``info`` (its path is ``real``), under any of its names and
+        through any overlay."""
         files = {file_identity(info), *self._own_overlays.files(real)}
         users = [
             f"{loop.device.name} uses it"

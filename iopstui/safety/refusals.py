@@ -360,10 +360,10 @@ def _loss_text(verdict: WriteVerdict, path: str) -> str:
 def _other_writers(
     device: str, node: str, stack: Stack, backings: Backings, roots: Roots, active: ActiveRun | None
 ) -> Iterator[str]:
-    """Other programs that have open for writing: the device, anything below, above or beside it,
-    its namespace's generic device, or the backing file of a loop device among these. A virtual
-    machine uses its disk like that: neither mounted nor held exclusively, but destroyed just as
-    surely. A program that only reads is no reason."""
+    """Other programs that have one of these open for writing: the device, anything below, above or
+    beside it, its namespace's generic device, or the backing file of a loop device among these. A
+    virtual machine uses its disk like that: neither mounted nor held exclusively, but destroyed
+    just as surely. A program that only reads is no reason."""
     below = stack.below(device)
     related = (*stack.above(device), *below, *stack.overlapping(device), *stack.snapshots(device))
     names = dict.fromkeys(related)
@@ -529,7 +529,8 @@ class DestroyPath:
 
 
 def bind_paths(texts: Sequence[str]) -> tuple[DestroyPath, ...]:
-    """Bind the paths to their present files or devices; paths bound before keep their binding."""
+    """Bind the paths to their present files or devices; paths that were bound before keep their
+    binding."""
     return tuple(map(_bind_path, texts))
 
 

@@ -40,8 +40,8 @@ MIB = 1 << 20
 # directories that could not be removed so far
 _LEFTOVERS: list[Path] = []
 _STAYING: dict[Path, str] = {}
-"""Directories that must not be touched now, and why: a mount that does not answer, or a mount in
-them."""
+"""Directories that must not be touched now, with the reason: a mount that does not answer, or a
+mount inside them."""
 
 
 @dataclass(slots=True)
@@ -405,7 +405,7 @@ def _share(job: Section, share: int, largest: int, spread: int) -> int:
 
 
 def _from_offset(job: Section, size: int, least: int, spread: int) -> int:
-    """Bytes of a file of ``size`` bytes after this section's offset."""
+    """Bytes of a file of ``size`` bytes behind this section's offset."""
     skipped = last_offset(job) * spread
     remaining = size - skipped
     if skipped and remaining < min(least, largest_block(job) * spread):

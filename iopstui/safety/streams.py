@@ -41,7 +41,7 @@ class _Stdout(io.FileIO):
                 raise
             except OSError as error:
                 raise OutputLost(error.errno, error.strerror or "it fails") from error
-            # ``None`` (missing in the types): the write would block
+            # ``None`` (not in the type hints): the write would block
             if written is not None:
                 return written
             select.select([], [self], [])

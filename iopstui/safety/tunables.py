@@ -443,7 +443,7 @@ def queued_disks(target: Target, devices: Mapping[str, BlockDevice]) -> list[Blo
 
 
 def common_schedulers(disks: Sequence[BlockDevice]) -> tuple[str, ...]:
-    """The schedulers that every one of the disks can have."""
+    """The schedulers that all of the disks offer."""
     by_disk = [disk.queue.schedulers for disk in disks if disk.queue is not None]
     return tuple(
         name
@@ -455,7 +455,8 @@ def common_schedulers(disks: Sequence[BlockDevice]) -> tuple[str, ...]:
 def tunable_states(
     target: Target, devices: Mapping[str, BlockDevice], roots: Roots
 ) -> list[TunableState]:
-    """Every tunable of the disks, read again, because the kernel does not notify of changes."""
+    """Every tunable of the disks. They are read again, because the kernel does not notify of
+    changes."""
     disks = queued_disks(target, devices)
     states = [_queue_tunable(tunable, disks, roots) for tunable in TUNABLES.values()]
     states += [_irq_tunable(disk, irq, roots) for disk, irq in _interrupts(disks)]

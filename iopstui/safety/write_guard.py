@@ -1,9 +1,9 @@
-"""The write guard applied to a prepared job: checked when preparing, again right before fio starts,
-and then it holds the files while the job runs.
+"""The write guard of a prepared job. It checks when the job is prepared, checks again right before
+fio starts, and holds the files while the job runs.
 
 The files of a job are those that fio itself says it opens; fio alone would create a regular file
 for a mistyped device name, and write to a disk whose partition is mounted. The checked files are
-then granted to fio one by one: the kernel keeps it from all others (fio/fence_exec.py)."""
+then granted to fio one by one, and the kernel denies it all others (fio/fence_exec.py)."""
 
 from __future__ import annotations
 

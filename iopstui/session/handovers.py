@@ -41,8 +41,8 @@ FIRST_IO_TIMEOUT_S = 10.0
 
 
 class Handover:
-    """An order to replace the active run: from the preparation of the next run, in a thread, until
-    that run is the active one. ``events`` are the unread events of that run's fio. ``given_up``
+    """The replacement of the active run by the next one, from the order to prepare that run (in a
+    thread) until it is the active run. ``events`` are the unread events of its fio. ``given_up``
     ends the preparation early."""
 
     def __init__(
@@ -205,7 +205,7 @@ class Handovers:
             run.close()
             raise
 
-    # -- following
+    # -- steps of a handover
 
     def follow(self) -> None:
         """Take the next step of the handover, if it is due."""

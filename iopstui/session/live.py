@@ -127,7 +127,7 @@ class LiveSession:
 
     @property
     def target(self) -> Target:
-        """The watched target, also used by jobs."""
+        """The watched target, which jobs use as well."""
         return self._context.target
 
     @property
@@ -294,7 +294,7 @@ class LiveSession:
         return os.uname().nodename
 
     def topology(self) -> Topology:
-        """The machine's CPUs and which belong together (reads some files for each CPU)."""
+        """The machine's CPUs and their groups by cache and node (reads some files for each CPU)."""
         return read_topology(self._context.roots)
 
     @property
@@ -515,7 +515,8 @@ def _no_sum_text(target: Target) -> str:
 
 
 def _exit_code(error: Exception) -> int:
-    """Exit code of a failed session; an exhausted limit has the same code as before the start."""
+    """Exit code of a failed session. An exhausted limit has the same code as a limit that is
+    exhausted before the start."""
     return EXIT_MISSING if exhausted_limit(error) else EXIT_JOB_FAILED
 
 

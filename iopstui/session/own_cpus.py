@@ -19,7 +19,8 @@ _LIST = re.compile(r"[\d\s,-]+")
 
 
 def job_cpus(text: str) -> frozenset[int] | None:
-    """The CPUs to which a job file confines its jobs; ``None`` if a job is not confined."""
+    """The CPUs to which a job file confines its jobs; ``None`` if a job is not confined or its CPUs
+    are unknown."""
     from iopstui.model.fio import jobfile
 
     allowed: set[int] = set()
@@ -38,8 +39,8 @@ def measured_cpus(jobs: Iterable[int], disks: Sequence[BlockDevice]) -> frozense
     cpus = set(jobs)
     for disk in disks:
         used_queues = {hctx.index for hctx in disk.hctxs if cpus & set(hctx.cpus)}
-        # if the queues' interrupts are known, the others (configuration, administration) don't
-        # matter
+        # if the interrupts of the queues are known, other interrupts (configuration,
+        # administration) don't matter
         queues_known = any(vector.hctx is not None for vector in disk.irqs)
         for vector in disk.irqs:
             of_all = vector.shared or (vector.hctx is None and not queues_known)

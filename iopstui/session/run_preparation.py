@@ -343,7 +343,7 @@ class RunPreparation:
 
     @contextmanager
     def _notice_if_slow(self) -> Iterator[None]:
-        """Report preflight that takes long: a job may have hundreds of thousands of files."""
+        """Report that preflight takes long: a job may have hundreds of thousands of files."""
         context = self._context
         message = "checking the job and its files"
         timer = threading.Timer(
@@ -390,7 +390,7 @@ def new_run(
 
 
 def recheck_writes(prepared: PreparedJob, roots: Roots) -> None:
-    """Have the write guard look again, right before fio starts. Raises IopstuiError."""
+    """Let the write guard check again, right before fio starts. Raises IopstuiError."""
     guard = prepared.guard
     if guard is None:
         return

@@ -116,7 +116,7 @@ class Runs:
         return self._current.fio
 
     def order(self, order: RunOrder) -> None:
-        """Run this job; a running one is replaced, or stopped first."""
+        """Run this job; a running job is replaced, or stopped first."""
         if self._planning:
             self._cancel()
         if self._handovers.order(order):

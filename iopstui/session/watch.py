@@ -27,7 +27,8 @@ MAX_WAITING = 600
 class Watch:
     """``handle`` is the session's sink. Triggers and totals are folded in the session's thread;
     ``events`` then keeps them for the printing thread; if that is too slow, frames are dropped, so
-    that a stopped reader costs neither a firing nor memory. Any thread may put ``None`` there."""
+    that a stopped reader costs neither a firing nor memory. Any thread may put ``None`` into
+    ``events``."""
 
     def __init__(
         self,

@@ -286,7 +286,7 @@ def _first_bad(body: bytes, at: int) -> int:
 
 
 def _cuts(body: bytes, at: int) -> Iterator[tuple[int, int]]:
-    """Candidates for the foreign text that begins in the line at ``at``, the most likely first."""
+    """Candidates for foreign text that begins in the line at ``at``, the most likely first."""
     stop = _line_end(body, at)
     chunk_starts = range(-(-at // CHUNK_BYTES) * CHUNK_BYTES, stop, CHUNK_BYTES)
     for begin in chunk_starts:

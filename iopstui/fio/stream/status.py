@@ -213,7 +213,7 @@ def _direction(row: Mapping[str, Any]) -> DirectionStatus:
 
 
 def _rate(stated: object, count: object, row: Mapping[str, Any]) -> float:
-    """A rate as fio states it; if that is not a number (nan, in a file), the count divided by fio's
+    """A rate as fio states it; if fio states no number (nan, in a file), the count divided by fio's
     run time."""
     if type(stated) is float and isfinite(stated):
         return stated

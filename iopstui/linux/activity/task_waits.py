@@ -75,8 +75,8 @@ class TaskWaits:
         return bool(self._state)
 
     def look_until(self, moment: float) -> None:
-        """Look repeatedly until a monotonic time, and a few times even if that is past: if the CPUs
-        are full, other work may take the whole second."""
+        """Look repeatedly until a monotonic time. Look a few times even if that time is past: if
+        the CPUs are full, other work may take the whole second."""
         for one in (self, *self._children):
             one.note_devices()
         if self._in_turn is not None:
@@ -97,7 +97,7 @@ class TaskWaits:
         self._devices |= (reading | writing).difference(ELSEWHERE)
 
     def peek(self) -> None:
-        """Read only the kernel functions of all threads that are known."""
+        """Read only the kernel functions that the known threads sleep in."""
         for child in self._children:
             child.peek()
         for thread in self._threads.values():
@@ -219,7 +219,7 @@ class TaskWaits:
 
 
 class _ChildrenInTurn:
-    """The children that a process starts one after the other, as one process."""
+    """Counts the children that a process starts one after the other as one process."""
 
     def __init__(self, proc: str, files: OpenDevices) -> None:
         self._proc = proc

@@ -35,7 +35,7 @@ class WaitCounts:
         self._counts: Counter[Look] = Counter()
 
     def note(self, seen: Iterable[Look]) -> None:
-        """Count one look, in which one or several threads were seen."""
+        """Count one look, which saw one or several threads."""
         self._counts.update({*seen})
 
     def kinds(self) -> dict[str, float]:

@@ -41,7 +41,7 @@ class Membership:
     @property
     def outside(self) -> bool:
         """True if the group is outside of this cgroup namespace ("/../x") and so can't be seen
-        here; the visible groups are others'."""
+        here: the visible groups then belong to others."""
         return ".." in self.path.split("/")
 
 
@@ -62,12 +62,12 @@ def parse_memberships(text: str) -> tuple[Membership, ...]:
 
 
 def membership_text(roots: Roots, process: str = "self") -> str:
-    """/proc/PID/cgroup; empty if it can't be read."""
+    """The text of /proc/PID/cgroup; empty if it can't be read."""
     return decode(read_bytes(roots.proc / process / "cgroup") or b"")
 
 
 def cpu_stat_files(roots: Roots, process: str = "self") -> tuple[Path, ...]:
-    """cpu.stat of a process's cgroup and of every one above it, nearest first."""
+    """The cpu.stat files of a process's cgroup and of all groups above it, nearest first."""
     files: list[Path] = []
     for membership in parse_memberships(membership_text(roots, process)):
         path = "" if membership.outside else membership.path
@@ -108,8 +108,8 @@ def group_and_parents(top: Path, path: str) -> tuple[Path, ...]:
 
 
 def unified_root(top: Path) -> Path:
-    """The top of version 2, which is in a subdirectory if both versions are mounted (systemd's
-    hybrid)."""
+    """The top of version 2. If both versions are mounted (systemd's hybrid), it is in a
+    subdirectory."""
     hybrid_root = top / "unified"
     is_hybrid = not _has_groups(top) and _has_groups(hybrid_root)
     return hybrid_root if is_hybrid else top
@@ -136,8 +136,8 @@ QUIET_READINGS = 10
 
 
 class CgroupReader:
-    """Reads the counters repeatedly. Groups inside a container, a virtual machine or a unit are
-    part of it. To be used by one thread."""
+    """Reads the counters repeatedly. Groups inside a container, a virtual machine or a unit count
+    as part of that. To be used by one thread."""
 
     def __init__(self, disks: Sequence[str], roots: Roots) -> None:
         self.disks = tuple(dict.fromkeys(_disk_of(name, roots) for name in disks))
@@ -304,7 +304,8 @@ def _top(mounts: Path) -> Path | None:
 # Paths of cgroups by their numbers, as the kernel gives them to BPF programs (kernfs ids).
 
 
-# version 2 alone, version 2 beside version 1, and the version 1 hierarchy that counts I/O
+# mount points: version 2 alone, version 2 beside version 1, and the version 1 hierarchy that counts
+# I/O
 MOUNTS = ("fs/cgroup", "fs/cgroup/unified", "fs/cgroup/blkio")
 # struct file_handle with a kernfs id (exportfs.h, FILEID_KERNFS; Linux 5.5)
 _HANDLE = struct.Struct("=IiQ")
@@ -376,8 +377,8 @@ def _open_directories(places: list[Path]) -> list[tuple[Path, int]]:
 
 
 class CgroupLoad:
-    """``rates`` returns the I/O of the groups on ``disks`` since the previous reading. To be used
-    by one thread."""
+    """Returns with ``rates`` the I/O of the groups on ``disks`` since the previous reading. To be
+    used by one thread."""
 
     def __init__(self, disks: Sequence[str], roots: Roots, least_s: float = 0.9) -> None:
         self._reader = CgroupReader(disks, roots)

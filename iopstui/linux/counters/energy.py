@@ -33,7 +33,7 @@ class _Domain:
     total_uj: int = 0
 
     def read(self) -> int:
-        """Energy used since it was opened (µJ). Raises OSError or ValueError."""
+        """Energy used since the counter was opened (µJ). Raises OSError or ValueError."""
         now = int(self.file.read_attribute())
         more = now - self.last_uj
         self.total_uj += more if more >= 0 else more + self.max_uj + 1
@@ -42,7 +42,7 @@ class _Domain:
 
 
 class EnergyCounters:
-    """The domains of this machine, kept open. Counters of a kind are added up."""
+    """The energy counters of this machine, kept open. Counters of the same kind are added up."""
 
     def __init__(self, roots: Roots) -> None:
         self._domains = [*_domains(roots)]

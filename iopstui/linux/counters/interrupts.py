@@ -1,12 +1,13 @@
-"""Interrupts of each CPU: /sys/kernel/irq/N/per_cpu_count, and the function calls of
+"""Interrupts of each CPU: /sys/kernel/irq/N/per_cpu_count, and the function-call interrupts in
 /proc/interrupts.
 
 A wide machine has tens of thousands of these counts, and few of them are used. So a reading is
 validated but kept as text. Counts are parsed on demand; changes between two readings are found by
 comparing the texts.
 
-No file smaller than /proc/interrupts has the function calls, and the kernel writes the whole table
-for each reading: megabytes on a machine with hundreds of CPUs, which take tens of milliseconds."""
+No file smaller than /proc/interrupts has the function-call interrupts, and the kernel writes the
+whole table for each reading: megabytes on a machine with hundreds of CPUs, which take tens of
+milliseconds."""
 
 from __future__ import annotations
 
@@ -24,10 +25,10 @@ from iopstui.linux.own_threads import BackgroundReader
 COMMA = ord(",")
 # two texts are compared in pieces of this many bytes
 SPAN_BYTES = 192
-# spans in which two texts of one length differ: first and last byte (whole columns), and the first
-# column
+# spans in which two texts of the same length differ: first byte, last byte (of whole columns) and
+# first column
 Spans = Sequence[tuple[int, int, int]]
-# the earlier text, the growth of each count, and the spans that differ
+# the earlier text, the growth of each count since then, and the spans that differ
 Growth = tuple[bytes, dict[int, int], Spans]
 # Python refuses numbers of 4,300 digits or more
 SHORT_NUMBER_CHARS = 2000
@@ -60,7 +61,7 @@ class PerCpuCount:
         growth = self._growth
         if growth is None or growth[0] is not before.text:
             spans = before._growth[2] if before._growth is not None else ()
-            # keeps the text and not the reading, which would keep all earlier readings alive
+            # keep the text and not the reading, which would keep all earlier readings alive
             growth = self._growth = _growth(self.text, before.text, self.cpus, spans)
         return growth[1]
 
@@ -148,7 +149,7 @@ def _growth(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Gro
 
 
 def _growth_in_spans(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Growth | None:
-    """The growth on the CPUs that counted last time (usually the same few); ``None`` if others
+    """The growth on the CPUs that counted last time (usually the same few); ``None`` if other CPUs
     counted, too."""
     growth: dict[int, int] = {}
     place = 0
@@ -173,7 +174,7 @@ def _growth_anywhere(now: bytes, before: bytes, cpus: Sequence[int]) -> Growth:
         if now[at:end] == before[at:end]:
             at = end
             continue
-        # whole columns, with equally many commas before them in both
+        # whole columns: both texts have equally many commas before them
         begin = now.rfind(b",", 0, at) + 1
         end = now.find(b",", end)
         end = size if end < 0 else end

@@ -63,7 +63,8 @@ class CgroupLimits:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """``root`` is the machine's root group; a container's root is an ordinary group."""
+    """A cgroup. ``root``: it is the machine's root group; a container's root is an ordinary
+    group."""
 
     name: str
     place: str
@@ -223,7 +224,8 @@ class _Limit:
 
 
 class ReachedLimits:
-    """``read`` compares the I/O of groups since the last reading with their limits."""
+    """Finds limits that are reached: ``read`` compares the I/O of groups since the last reading
+    with their limits."""
 
     def __init__(self, roots: Roots) -> None:
         mounts = roots.sys / "fs/cgroup"
@@ -258,13 +260,13 @@ class ReachedLimits:
 
     @property
     def outer_groups(self) -> bool:
-        """Whether the top visible group is inside others, whose limits cannot be read (only the
-        machine's top group has no cgroup.type)."""
+        """Whether the top visible group is inside other groups, whose limits cannot be read (only
+        the machine's top group has no cgroup.type)."""
         return self._unified is not None and (self._unified / "cgroup.type").exists()
 
     @property
     def readable(self) -> bool:
-        """Whether a hierarchy with limits of I/O is mounted, of version 2 or 1."""
+        """Whether a cgroup hierarchy with I/O limits is mounted, of version 1 or 2."""
         controllers = read_text(self._unified / "cgroup.controllers") if self._unified else None
         return "io" in (controllers or "").split() or os.path.isdir(self._blkio)
 

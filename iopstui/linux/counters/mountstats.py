@@ -12,10 +12,10 @@ from operator import ne
 
 _NAMES = ("ops", "transmissions", "timeouts", "sent", "received", "queue_ms", "rtt_ms", "exe_ms",
           "errors")  # fmt: skip
-"""Counters of a per-operation line, in order; kernels before 5.3 have no errors."""
+"""Names of the counters in a per-operation line, in order; kernels before 5.3 have no errors."""
 _PLACES = {b"tcp": (7, 8, 11), b"rdma": (7, 8, 10), b"udp": (4, 5, 8)}
-"""Positions of sends, receives and the sum of the backlog's length in an xprt line, by
-transport."""
+"""For each transport, the positions in an xprt line of sends, receives and the sum of the backlog's
+length."""
 FULL_READ_EVERY = 30
 """Once in this many readings the whole file is read, to find mounts on top of a mount point."""
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from iopstui.model.samples import CpuTimes, DiskCounters
 
 FUNCTION_CALLS = b"function call interrupts"
-# a label and the ten columns that Linux has since 2.6.33
+# columns of a cpu line: a label and the ten times that Linux has since 2.6.33
 STAT_COLUMNS = 11
 DIGITS = b"0123456789"
 
@@ -20,7 +20,7 @@ DIGITS = b"0123456789"
 def parse_diskstats(data: bytes, names: Collection[str] | None = None) -> dict[str, DiskCounters]:
     """Rows of /proc/diskstats (Documentation/admin-guide/iostats.rst) by device name.
 
-    ``names`` limits it to these names (``None``: all). Rows of 20 columns (Linux 5.5), 18
+    ``names`` limits the result to these names (``None``: all). Rows of 20 columns (Linux 5.5), 18
     (4.18), 14 and the four-counter partition rows of old kernels are understood."""
     if names is None or data.count(b"\n") < 2 * len(names):
         lines = data.split(b"\n")
@@ -90,7 +90,7 @@ def stat_cpu_numbers(lines: bytes) -> tuple[int, ...] | None:
     blanks = b"cpu" + b" " * STAT_COLUMNS + (b"\ncpu" + b" " * (STAT_COLUMNS - 1)) * len(parts[1:])
     if lines[:5] != b"cpu  " or lines.translate(None, DIGITS) != blanks:
         return None
-    # each of the words between is a number that Python accepts
+    # check that each of the words in between is a number that Python accepts
     if b"  " in lines[4:] or b" \n" in lines or lines[-1:] == b" " or max(map(len, parts)) > 600:
         return None
     return _cpu_numbers(b"cpu cpu" + b" cpu".join([part[: part.find(b" ")] for part in parts[1:]]))
@@ -118,7 +118,7 @@ def _uniform_stat(lines: bytes) -> dict[int, CpuTimes] | None:
 def _cpu_numbers(labels: bytes) -> tuple[int, ...] | None:
     """The CPUs of the labels "cpu cpu0 cpu1 ..." of /proc/stat; ``None`` if a label is invalid or
     occurs twice."""
-    # the same in each sample until a CPU comes or goes
+    # cached: the labels are the same in each sample until a CPU comes or goes
     names = labels.split()[1:]
     are_cpus = all(name.startswith(b"cpu") and name[3:].isdigit() for name in names)
     numbers = tuple(int(name[3:]) for name in names) if are_cpus else ()
@@ -166,7 +166,7 @@ def _columns(data: bytes) -> tuple[int, ...]:
 
 @lru_cache(maxsize=8)
 def _header_cpus(header: bytes) -> tuple[int, ...]:
-    # the same in each sample until a CPU comes or goes
+    # cached: the header is the same in each sample until a CPU comes or goes
     names = header.split()
     return tuple(int(w[3:]) for w in names if w.startswith(b"CPU") and w[3:].isdigit())
 
@@ -223,7 +223,8 @@ def _function_calls(data: bytes, label: bytes, end: int) -> bool:
 
 
 def _labelled_lines(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Label, start of the rest and end of every "label: rest" line, without copying the rest."""
+    """The label, the start of the rest and the end of every "label: rest" line, without copying the
+    rest."""
     end = data.find(b"\n")
     while end >= 0:
         start = end + 1
@@ -245,8 +246,8 @@ def _counts(text: bytes, cpus: Sequence[int]) -> dict[int, int] | None:
 
 
 def integers(texts: list[bytes]) -> list[int] | None:
-    """Words as counts; ``None`` if one is not a count."""
-    # int() alone would accept "1_0", signs and blanks; one look at all of them is cheaper
+    """Convert words to counts; ``None`` if one is not a count."""
+    # int() alone would accept "1_0", signs and blanks, and one check of all words is cheaper
     if not b"".join(texts).isdigit():
         return None
     try:

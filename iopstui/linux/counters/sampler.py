@@ -212,7 +212,7 @@ class KernelSampler:
         return None
 
     def _throttled(self) -> int | None:
-        """The most that any of our cgroups was throttled, because a limit above stops us as
+        """The longest time that any of our cgroups was throttled: a limit of a parent stops us as
         well."""
         most = None
         for file in self._cpu_stats:

@@ -37,7 +37,7 @@ COMMANDS = (
 )  # fmt: skip
 """Commands of SMB 2 and 3 by number."""
 _CONNECTION = b"\nMax requests in flight: "
-"""How the part of a connection begins."""
+"""The text with which the part of a connection begins."""
 _SHARE = re.compile(
     rb"^\d+\) (\\\\[^\t\n]*?)(\tDISCONNECTED ?)?\nSMBs: (-?\d+)(?: since (.*) UTC)?", re.MULTILINE
 )
@@ -86,7 +86,7 @@ def parse_smb_stats(data: bytes, shares: Sequence[str]) -> dict[str, int] | None
     # kernels before 5.0 do not separate connections
     for connection in connections or [data]:
         lower = connection.lower()
-        # a machine may have many shares, and parsing each takes long
+        # a machine may have many shares, and parsing each of them takes long
         if not any(b") %s" % name in lower for name in names):
             continue
         matches = [(match, part) for match, part in _shares(connection) if _key(match[1]) in names]

@@ -26,7 +26,7 @@ class WholeDisks:
         return {name: row for name, row in rows.items() if self._is_counted(name)}
 
     def bytes_moved(self, rows: Mapping[str, DiskCounters]) -> tuple[int, int] | None:
-        """Bytes read and written by all disks so far, from the rows of ``read``; ``None`` if
+        """Bytes that all disks have read and written so far, from the rows of ``read``; ``None`` if
         processes may also use network file systems, which no disk counts."""
         if not rows or has_remote_mounts(self._roots):
             return None

@@ -26,7 +26,8 @@ _STATUS64_BYTES = 232
 
 
 def read_backings(devices: Mapping[str, BlockDevice], roots: Roots) -> dict[str, Backing]:
-    """Backing of each attached loop device, if permissions or the file's name show it."""
+    """The backing of each attached loop device, if permissions or the file's name let it
+    be found."""
     backings = {}
     for device in devices.values():
         if device.backing_file:
@@ -40,8 +41,8 @@ def read_backings(devices: Mapping[str, BlockDevice], roots: Roots) -> dict[str,
 
 def read_backing(node: str, number: tuple[int, int] | None = None) -> Backing | None:
     """The file or device below an attached loop device, even if it was renamed. ``number`` is the
-    loop device's: a node of another device is not opened. ``None`` without permission, or if
-    nothing is attached."""
+    number of the loop device: a node of another device is not opened. ``None`` without permission,
+    or if nothing is attached."""
     try:
         fd = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -86,7 +87,7 @@ _NAMESPACE = re.compile(r"nvme([0-9]{1,9}n[0-9]{1,9})")
 
 def namespace_of(roots: Roots, major: int, minor: int) -> str | None:
     """The block device of the namespace whose generic device has this number ("nvme0n1"); ``None``
-    if that number is no generic device's."""
+    if no generic device has this number."""
     place = os.path.realpath(roots.sys / f"dev/char/{major}:{minor}")
     match = _GENERIC.fullmatch(os.path.basename(place))
     if match is None:

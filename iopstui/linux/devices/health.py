@@ -39,7 +39,7 @@ def parse_hex(text: str) -> int | None:
 
 
 def parse_array(action: str, degraded: str, members: str, chunk: str = "") -> Array | None:
-    """md/sync_action, md/degraded, md/raid_disks and md/chunk_size. Arrays without redundancy
+    """Parse md/sync_action, md/degraded, md/raid_disks and md/chunk_size. Arrays without redundancy
     (raid0) lack the first two files; ``None`` if the state cannot be read from them. During a
     reshape raid_disks has the new and the old number: "5 (4)"."""
     count, size = _MEMBERS.fullmatch(members.strip()), parse_int(chunk.strip())
@@ -130,13 +130,13 @@ class LinkFiles:
 
 
 def parse_speed(text: str) -> float | None:
-    """GT/s of "8.0 GT/s PCIe"; None for "Unknown"."""
+    """Parse a link speed: GT/s of "8.0 GT/s PCIe"; None for "Unknown"."""
     match = _SPEED.fullmatch(text.strip())
     return (float(match[1]) or None) if match else None
 
 
 def parse_width(text: str) -> int | None:
-    """Lanes; None for 0 and 255, which a device without a link has."""
+    """Parse a link width in lanes; None for 0 and 255, which a device without a link has."""
     width = parse_int(text.strip())
     return width if width is not None and 0 < width < _NO_WIDTH else None
 
@@ -163,7 +163,7 @@ def _files(pci: Path) -> LinkFiles | None:
 
 
 def read_link(files: LinkFiles) -> Link | None:
-    """The current state of the link; None unless complete."""
+    """The current state of the link; None if a part of it is missing."""
     speed = parse_speed(read_text(files.speed) or "")
     width = parse_width(read_text(files.width) or "")
     if speed is None or width is None:
@@ -186,7 +186,8 @@ NVME_INTERVAL_S, OTHER_INTERVAL_S = 10.0, 60.0
 # the states of an NVMe controller and a SCSI device that accept commands
 USABLE = frozenset({"live", "running"})
 _SENSOR = re.compile(r"hwmon[0-9]{1,5}")
-# a threshold that was never set is 0 or 65535 kelvins; no disk works beyond these
+# limits for plausible thresholds: one that was never set is 0 or 65535 kelvins; no disk works
+# beyond these
 _COLDEST, _HOTTEST = -60.0, 200.0
 
 
@@ -201,7 +202,7 @@ class Sensor:
 
 
 def parse_degrees(text: str) -> float | None:
-    """Degrees Celsius from thousandths; None if implausible for a disk."""
+    """Convert thousandths to degrees Celsius; None if implausible for a disk."""
     value = parse_int(text.strip())
     degrees = None if value is None else value / 1000
     return degrees if degrees is not None and _COLDEST <= degrees <= _HOTTEST else None
@@ -269,7 +270,8 @@ STATES = ("out_of_data_space", "ro", "Fail")
 
 
 def read_pool_state(dm_name: str, roots: Roots) -> str:
-    """One of ``STATES``; "" for a working pool, any other device, or if it cannot be read."""
+    """One of ``STATES``; "" for a working pool, for any other device, or if the state cannot be
+    read."""
     name = os.fsencode(dm_name)
     fields = (4, 0, 0, _SIZE, _HEADER.size, 0, 0, _NO_FLUSH, 0, 0, 0, name, b"")
     request = bytearray(_HEADER.pack(*fields).ljust(_SIZE, b"\0"))

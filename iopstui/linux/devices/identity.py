@@ -12,7 +12,7 @@ from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.text import printable
 
 _NAMES = ("wwid", "device/wwid", "dm/uuid", "md/uuid", "loop/backing_file")
-"""Attributes below /sys/class/block/NAME: a WWN or another permanent name."""
+"""Attributes below /sys/class/block/NAME that hold a WWN or another permanent name."""
 
 
 def device_identity(device: BlockDevice, roots: Roots) -> str:

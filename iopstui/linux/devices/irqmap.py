@@ -31,7 +31,7 @@ _VIRTIO_SCSI = re.compile(r"virtio[0-9]+-request")
 _OTHER_VIRTIO = re.compile(r"virtio[0-9]+-\w+")
 _NAMED_AFTER_ANCESTOR = re.compile(r"virtio[0-9]+|mmc[0-9]+")
 _LINE = re.compile(r"\s*([0-9]+):((?:\s+[0-9]+)*)\s+(.*)")
-# MSI-X: the vector's index is in the low bits; Linux before 6.2 adds the PCI address above
+# MSI-X: the vector's index is in the low bits; Linux before 6.2 puts the PCI address above them
 _VECTOR_INDEX = 0x7FF
 
 
@@ -84,7 +84,7 @@ class IrqTable:
 
 
 def parse_names(text: str) -> dict[int, tuple[str, ...]]:
-    """Interrupt number -> action names from /proc/interrupts.
+    """Action names by interrupt number, from /proc/interrupts.
 
     The last column has them, separated by ", "; the chip and trigger columns before it contain no
     comma and are separated from it by two or more spaces."""
@@ -126,7 +126,7 @@ def read_irqs(
 def _device_irqs(
     directory: Path, kind: str, queues: int, roots: Roots, table: IrqTable
 ) -> list[int]:
-    """Interrupt numbers of the nearest ancestor that has any."""
+    """The interrupt numbers of the nearest ancestor that has interrupts."""
     top = Path(os.path.realpath(roots.sys)) / "devices"
     if top not in directory.parents or top / "virtual" in directory.parents:
         return []

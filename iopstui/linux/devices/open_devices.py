@@ -23,8 +23,8 @@ _MAPPING = re.compile(
     re.M,
 )
 _PROGRAMS = (b"/usr/", b"/lib")
-"""Programs and their libraries do not count as data; otherwise every process had files on the root
-disk."""
+"""Files below these paths are programs and their libraries. They do not count as data; otherwise
+every process would have files on the root disk."""
 _FLAGS, _MOUNT = (
     re.compile(rb"^flags:\s*([0-7]{1,20})$", re.M),
     re.compile(rb"^mnt_id:\s*(\d+)$", re.M),
@@ -121,8 +121,8 @@ class OpenDevices:
             yield name, *info
 
     def _mapped(self, place: str) -> Iterator[tuple[str | None, str, int]]:
-        """For each mapped file, except those with code (block device if the file is one, number of
-        the file system's device, access mode)."""
+        """Mapped files, except those with code: for each the block device if the file is one, the
+        number of the file system's device, and the access mode."""
         try:
             with open(f"{place}/maps", "rb") as file:
                 rows = _MAPPING.findall(file.read(MAX_MAPS_BYTES))

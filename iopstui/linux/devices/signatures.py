@@ -87,7 +87,8 @@ def _partition_tables(head: bytes, tail: bytes) -> Iterator[str]:
 
 
 def _md_at_end(tail: bytes, size: int) -> Iterator[str]:
-    """md metadata 0.90 and 1.0, which is near the end (Documentation/admin-guide/md.rst)."""
+    """Find md metadata 0.90 or 1.0, which is near the end of a device
+    (Documentation/admin-guide/md.rst)."""
     version_0 = (size & ~0xFFFF) - 0x10000
     version_1 = ((size // 512 - 16) & ~7) * 512
     start = size - len(tail)
@@ -141,7 +142,7 @@ def _blkid(path: str) -> Signatures | None:
 
 
 def parse_blkid(text: str) -> Signatures:
-    """``blkid -p -o export``: KEY=VALUE lines."""
+    """Parse the output of ``blkid -p -o export``: KEY=VALUE lines."""
     pairs = (line.partition("=") for line in text.splitlines())
     values = {key: printable(value) for key, equals, value in pairs if equals}
     contents = []

@@ -135,7 +135,7 @@ def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def parse_drivers(text: str) -> dict[int, str]:
-    """Major number -> driver, from the "Block devices:" part of /proc/devices."""
+    """Drivers by major number, from the "Block devices:" part of /proc/devices."""
     _, _, block = text.partition("Block devices:")
     pairs = [line.split() for line in block.splitlines()]
     return {int(p[0]): p[1] for p in pairs if len(p) == 2 and p[0].isdecimal()}
@@ -292,8 +292,8 @@ def _parent_devices(directory: Path, roots: Roots) -> Iterator[Path]:
 
 
 def _driver(directory: Path, roots: Roots) -> str | None:
-    """The driver of the nearest ancestor that has one; "sd" is skipped, because it hides the
-    relevant one."""
+    """The driver of the nearest ancestor that has one. "sd" is skipped, because it hides the driver
+    that matters."""
     first = None
     for ancestor in _parent_devices(directory, roots):
         driver = link_name(f"{ancestor}/driver")
@@ -333,7 +333,7 @@ def _backing_file(directory: Path) -> str | None:
 
 
 def _join_multipath(devices: dict[str, BlockDevice]) -> dict[str, BlockDevice]:
-    """NVMe multipath heads sit on their hidden paths; sysfs has no slaves/ links for it."""
+    """Put NVMe multipath heads on their hidden paths: sysfs has no slaves/ links for these."""
     paths: dict[str, list[str]] = {}
     for device in devices.values():
         match = _NVME_PATH.fullmatch(device.name)
@@ -486,8 +486,8 @@ def read_kernel(roots: Roots) -> Kernel:
 
 
 def parse_threaded(cmdline: str, version: str) -> bool:
-    """Whether /proc/cmdline requests threads, or the kernel is built for real time and has only
-    threads ("#1 SMP PREEMPT_RT Debian ..." in /proc/version)."""
+    """Whether interrupt handlers are threads: /proc/cmdline requests it, or the kernel is built for
+    real time ("#1 SMP PREEMPT_RT Debian ..." in /proc/version)."""
     # arguments after "--" are for init
     kernel_options, _, _ = f" {cmdline} ".partition(" -- ")
     return "threadirqs" in kernel_options.split() or "PREEMPT_RT" in version.split()

@@ -71,7 +71,7 @@ _OPTIONS = frozenset({
     "actimeo", "acregmin", "acregmax", "acdirmin", "acdirmax", "noac", "lookupcache", "cache",
     "fsc", "multichannel", "max_channels", "msize",
 })  # fmt: skip
-"""Mount options of network file systems that matter for speed and for hanging."""
+"""Mount options of network file systems that affect speed or hanging."""
 _WRONG_KINDS = (
     (stat.S_ISCHR, "a character device"),
     (stat.S_ISFIFO, "a named pipe"),
@@ -165,7 +165,7 @@ def _check_kinds(texts: Sequence[str], targets: Sequence[Target]) -> None:
 
 
 def _check_distinct(texts: Sequence[str], targets: Sequence[Target]) -> None:
-    """UsageError if two are the same: fio would silently open it twice."""
+    """Raise UsageError if two targets are the same: fio would silently open it twice."""
     texts_seen: dict[object, str] = {}
     for text, target in zip(texts, targets, strict=True):
         key = target.device if target.kind == DEVICE else _identity(target.path)
@@ -322,7 +322,7 @@ def _suggestion(mistyped: Path, devices: Devices) -> str:
 
 
 def _is_device_path(path: Path, roots: Roots) -> bool:
-    """True under /dev, where an ordinary file is a mistake; /dev/shm is for files."""
+    """True for paths under /dev, where an ordinary file is a mistake, except in /dev/shm."""
     return roots.dev in path.parents and roots.dev / "shm" not in path.parents
 
 

@@ -148,8 +148,8 @@ class HotplugMonitor:
 def _open_monitor(roots: Roots) -> Any:
     import pyudev
 
-    # udev's multicast group is silent without udevd; with it, the kernel's own events come
-    # before the properties exist
+    # without udevd its multicast group is silent; with udevd, the kernel's own events come before
+    # the properties exist
     source = "udev" if (roots.run / "udev/control").exists() else "kernel"
     # the starting thread's context can't be used (see ``_context``): the monitor runs in its own
     # thread

@@ -69,7 +69,7 @@ class _Files:
 
 
 def parse_governor(text: str) -> str | None:
-    """scaling_governor: "powersave"."""
+    """Check the text of scaling_governor, such as "powersave"."""
     text = text.strip()
     return text if _GOVERNOR.fullmatch(text) else None
 
@@ -275,8 +275,8 @@ def _link(links: Sequence[LinkFiles]) -> Link | None:
     return next((link for link in read_links if link is not None), None)
 
 
-# Errors of disks in the kernel's log (Documentation/ABI/testing/dev-kmsg). Many I/Os fail without
-# telling a program, such as writes from the page cache.
+# Errors of disks in the kernel's log (Documentation/ABI/testing/dev-kmsg). Many I/Os, such as
+# writes from the page cache, fail without telling a program.
 
 
 MAX_RECORDS = 1000
@@ -306,7 +306,8 @@ def disk_of_error(message: str) -> str:
 
 
 class KernelLog:
-    """Counts errors from now on. On most machines only root, or CAP_SYSLOG, may read the log."""
+    """Counts the disk errors in the kernel's log from now on. On most machines only root, or
+    CAP_SYSLOG, may read the log."""
 
     def __init__(self, path: Path) -> None:
         self._errors: dict[str, LoggedErrors] = {}

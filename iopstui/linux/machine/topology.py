@@ -25,8 +25,8 @@ ENOUGH_TICKS = 20
 
 
 def read_topology(roots: Roots) -> Topology:
-    """Read the machine's CPUs, without the unreadable parts. Costs a few ms on 256 CPUs: call it
-    when a session begins and when the set of CPUs changes, not every second."""
+    """Read the machine's CPUs, without parts that can't be read. Costs a few ms on 256 CPUs: call
+    it when a session begins and when the set of CPUs changes, not every second."""
     system = roots.sys / "devices/system"
     possible = _cpus(system / "cpu/possible") or _numbered(system / "cpu", "cpu")
     online = _cpus(system / "cpu/online") or possible
@@ -93,6 +93,6 @@ def _caches(directory: Path, online: tuple[int, ...]) -> dict[int, int]:
 
 
 def _last_level(cache: Path) -> tuple[int, ...]:
-    """CPUs of the cache with the highest level."""
+    """The CPUs that share the cache with the highest level."""
     levels = [(read_count(cache / f"index{n}/level") or 0, n) for n in _numbered(cache, "index")]
     return _cpus(cache / f"index{max(levels)[1]}/shared_cpu_list") if levels else ()

@@ -78,8 +78,8 @@ class DriveFacts:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceTopology:
-    """A namespace and all ways to it. ``multipath`` says whether the kernel combines paths itself,
-    ``policy`` how it chooses one of several."""
+    """A namespace and all paths to it. ``multipath`` says whether the kernel combines paths itself,
+    ``policy`` how it chooses one of them."""
 
     name: str
     number: int | None
@@ -129,7 +129,7 @@ def _controller(directory: Path) -> ControllerLink:
         state=_word(read_text(directory / "state")),
         transport=_word(read_text(directory / "transport")),
         address=_word(read_text(directory / "address")),
-        # the kernel includes the admin queue, and counts the length from 0
+        # the kernel's number includes the admin queue, and its queue length is counted from 0
         queues=None if not queues else queues - 1,
         depth=None if depth is None else depth + 1,
         node=read_count(directory / "numa_node"),
@@ -167,8 +167,8 @@ def _word(text: str | None) -> str | None:
 
 
 def read_drive_facts(roots: Roots, device: BlockDevice, number: int) -> DriveFacts:
-    """Read facts of the first live controller of the namespace ``device`` with this number. Never
-    fails."""
+    """Read facts about the first live controller of the namespace ``device``, whose number is
+    given. Never fails."""
     live = [c for c in controllers_of(roots, device) if controller_state(roots, c) == LIVE]
     if not live:
         return DriveFacts(problems=("No controller of this namespace is live.",))
@@ -230,5 +230,5 @@ def _host_memory(fd: int) -> int:
 
 
 def read_path_counters(roots: Roots, names: Sequence[str]) -> dict[str, DiskCounters]:
-    """The rows of /proc/diskstats of these devices; hidden paths have one, too."""
+    """The rows of /proc/diskstats of these devices; hidden paths have such a row, too."""
     return parse_diskstats(read_bytes(roots.proc / "diskstats") or b"", names)

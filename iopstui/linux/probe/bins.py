@@ -1,4 +1,4 @@
-"""Bins of the counts: the bin of a value, and the value of a bin."""
+"""Convert a counted value to the number of its bin, and a bin to its value."""
 
 from __future__ import annotations
 

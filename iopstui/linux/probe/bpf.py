@@ -132,7 +132,7 @@ def _signed(n: int) -> int:
 
 MAP_CREATE, PROG_LOAD = 0, 5
 RAW_TRACEPOINT_OPEN, ENABLE_STATS = 17, 32
-# number of the bpf system call by machine; nothing is done on other machines
+# number of the system call bpf by machine; on other machines the probe is not available
 NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "s390x": 351,
            "ppc64le": 361, "armv7l": 386, "i686": 357}  # fmt: skip
 _ATTR_BYTES = 128
@@ -144,7 +144,7 @@ _TRACING, _RAW_TRACEPOINT = 26, 23
 # it accepts MIT (license_is_gpl_compatible, include/linux/license.h)
 _LICENSE = b"Dual MIT/GPL"
 _CREATE = struct.Struct("=7I16s")
-# union bpf_attr of BPF_PROG_LOAD up to attach_btf_id
+# the part of union bpf_attr for BPF_PROG_LOAD up to attach_btf_id
 _LOAD = struct.Struct("=IIQQIIQII16sIIIIQIIQII")
 _libc: ctypes.CDLL | None = None
 
@@ -175,8 +175,8 @@ def new_hash_map(value_bytes: int, keys: int, name: str) -> int:
 
 
 def load_program(code: bytes, tracepoint: int, name: str) -> int:
-    """A descriptor of these instructions as a program for the raw tracepoint whose type has this
-    number in the kernel's BTF. OSError if the kernel refuses."""
+    """Load these instructions as a program for the raw tracepoint whose type has this number in the
+    kernel's BTF; return its descriptor. OSError if the kernel refuses."""
     text = ctypes.create_string_buffer(code, len(code))
     license_of = ctypes.create_string_buffer(_LICENSE)
     begins, says = ctypes.addressof(text), ctypes.addressof(license_of)

@@ -36,7 +36,7 @@ from iopstui.model.metrics.probe import KINDS, LATENCY, MATRIX, PROCESSES, SIZES
 from iopstui.model.samples import ProbeSample
 from iopstui.text import printable
 
-# for a disk whose queues can't be read (a hidden path): as many as any driver has
+# tags of a disk whose queues can't be read (a hidden path): as many as any driver has
 MAX_TAGS = 1 << 10
 MAX_SLOTS = 1 << 17
 
@@ -54,8 +54,8 @@ def tags_and_queues(dev: int, roots: Roots, with_scheduler: bool = False) -> tup
 
 
 def new_in_flight_map(dev: int, tags: int, queues: int, bits: int, name: str) -> InFlightMap:
-    """A new map of slots of 2 to the power of ``bits`` bytes. The caller closes its descriptor.
-    OSError if the kernel refuses."""
+    """Make a map for requests in flight, with slots of 2 to the power of ``bits`` bytes. The caller
+    closes its descriptor. OSError if the kernel refuses."""
     slots = min(1 << (tags * queues - 1).bit_length(), MAX_SLOTS)
     return InFlightMap(dev, bpf.new_value_map(slots << bits, name), tags, slots - 1, bits)
 
@@ -110,7 +110,7 @@ def _read_fdinfo(file: Path) -> dict[str, str]:
 
 
 class RunTimeStats:
-    """Switches the kernel's accounting of BPF run time on and off."""
+    """Switches the kernel's measuring of BPF run time on and off."""
 
     def __init__(self) -> None:
         self._fd = -1
@@ -120,12 +120,12 @@ class RunTimeStats:
         return self._fd >= 0
 
     def enable(self) -> None:
-        """Switch the accounting on. Without Linux 5.8 and CAP_SYS_ADMIN nothing happens."""
+        """Switch the measuring on. Without Linux 5.8 and CAP_SYS_ADMIN nothing happens."""
         if not self.enabled:
             self._fd = bpf.call(bpf.ENABLE_STATS, struct.pack("I", BPF_STATS_RUN_TIME))
 
     def end(self) -> None:
-        """Switch the accounting off. Idempotent."""
+        """Switch the measuring off. Idempotent."""
         if self._fd >= 0:
             with contextlib.suppress(OSError):
                 os.close(self._fd)
@@ -133,7 +133,7 @@ class RunTimeStats:
 
 
 class ProbeCost:
-    """Adds the probe's cost to readings: the kernel's run-time count grows in one of
+    """Adds the probe's cost to readings. The kernel measures run time only during one of
     ``COUNT_EVERY`` readings."""
 
     def __init__(self, programs: BpfPrograms) -> None:
@@ -166,7 +166,7 @@ MAX_BANKS = 8
 MAX_BANK_BYTES = 4 << 20
 MAX_MATRIX_BITS = 9
 """Bits of a CPU's number in the matrix: with 512 CPUs it takes 2 MiB."""
-# number of requests that proves that the programs count
+# so many requests are enough to prove that the programs count
 ENOUGH_REQUESTS = 1000
 MIN_SEEN_SHARE = 0.9
 # positions of counts in a disk's stat file (Documentation/block/stat.rst)
@@ -386,7 +386,7 @@ class BpfProbe:
         return in_flight_map
 
     def _new_bins_map(self) -> tuple[CountMap, int]:
-        """The map of bins, and the number of bytes to map into memory."""
+        """Make the map of bins; return it and the number of bytes to map into memory."""
         cpus = os.cpu_count() or 1
         waiting_at = 1 << (len(self._regions) - 1).bit_length() << counting.REGION_BITS
         bank = 2 * waiting_at
@@ -415,7 +415,8 @@ class BpfProbe:
         )  # fmt: skip
 
     def _counts(self, memory: mmap.mmap, offset: int, kind_bytes: int) -> dict[int, int]:
-        """The counts from ``offset`` on in each region, over all banks, by the key of bins.py."""
+        """The counts from ``offset`` on in each region, summed over all banks, by the key of
+        bins.py."""
         counts: dict[int, int] = {}
         zeros = _ZEROS[:kind_bytes]
         for bank in range(self._bins.banks):
@@ -473,7 +474,7 @@ class BpfProbe:
             if requests < ENOUGH_REQUESTS:
                 continue
             del self._unverified[region]
-            # requests that the probe saw; writes are excluded if there was a flush
+            # requests that the probe saw; writes are left out if there was a flush
             seen = missed + sum(sum(bins.values()) for bins in sample.device[region.name].values())
             too_few = counted + missed < MIN_SEEN_SHARE * requests
             if too_few or missed > (1 - MIN_SEEN_SHARE) * seen:

@@ -3,7 +3,7 @@
 process (tasks.py), and keep the slowest ones (slowest.py).
 
 A request is known by its address. At its issue the address and the time are stored in the slot of
-its queue and tag (the scheduler's tag, if there is a scheduler). No two requests of a disk in
+its queue and tag (the scheduler's tag, if there is a scheduler). No two requests that a disk has in
 flight have the same slot, so this takes one load and two stores, where a hash map would take a lock
 and a search. At its completion the difference is counted in fio's bin, in the bank of the CPU. All
 of it is in the memory of maps, which is read without system calls. The instructions are fixed
@@ -85,8 +85,8 @@ class KernelTypes:
 
 @dataclass(frozen=True, slots=True)
 class InFlightMap:
-    """Map of the requests in flight of the disk ``dev``: ``fd`` with ``mask`` + 1 slots of 2 to the
-    power of ``bits`` bytes, ``tags`` for each queue."""
+    """Map of the requests in flight of the disk ``dev``: the map ``fd`` has ``mask`` + 1 slots of 2
+    to the power of ``bits`` bytes, ``tags`` for each queue."""
 
     dev: int
     fd: int
@@ -442,7 +442,8 @@ def _select_slot(
 def _select_region(
     p: Program, kernel: KernelTypes, number: int, dev: int, regions: Sequence[Region]
 ) -> None:
-    """Select the smallest region with the request, or the whole disk if there is no other."""
+    """Select the smallest region that contains the request; without a partition that is the whole
+    disk."""
     on_disk = [(index, region) for index, region in enumerate(regions) if dev in region.devs]
     p.load(8, 3, RQ, kernel.sector)
     for index, region in on_disk:

@@ -94,7 +94,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class SlowestMap:
-    """The map ``fd`` with sets of ``cpus`` CPUs (a power of two)."""
+    """The map (descriptor ``fd``) that holds the sets of each CPU; ``cpus`` is a power of two."""
 
     fd: int
     cpus: int
@@ -308,7 +308,8 @@ class SlowestReader:
         self._memory[:HEAD_BYTES] = self._buffer.to_bytes(HEAD_BYTES, "little")
 
     def read(self) -> tuple[Exemplar, ...]:
-        """Read the buffer written until ``swap_buffers``, and empty it. Slowest first."""
+        """Read the buffer that was written until ``swap_buffers``, and empty it. Returns the
+        slowest first."""
         by_request: dict[tuple[int, ...], Exemplar] = {}
         for kind in SLOW_KINDS:
             for sampled in (False, True):

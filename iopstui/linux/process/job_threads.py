@@ -1,4 +1,4 @@
-"""CPU and CPU usage of each thread of the running fio (proc(5), sched(7))."""
+"""The CPU of each thread of the running fio, and its CPU time (proc(5), sched(7))."""
 
 from __future__ import annotations
 

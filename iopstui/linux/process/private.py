@@ -141,9 +141,9 @@ def remove_all() -> None:
 
 
 def check_place(place: str | Path, write_bits: int = stat.S_IWGRP | stat.S_IWOTH) -> None:
-    """OSError if another user could redirect files made there: it and all directories above it that
-    exist must be root's or ours, and not writable by others (mode bits ``write_bits``), unless they
-    are sticky."""
+    """Raise OSError if another user could redirect files made in this place: the directory and all
+    directories above it that exist must belong to root or us, and must not be writable by others
+    (mode bits ``write_bits``) unless they are sticky."""
     absolute, real = Path(os.path.abspath(place)), Path(os.path.realpath(place))
     for path in {absolute, *absolute.parents, real, *real.parents}:
         try:

@@ -1,8 +1,8 @@
 """Reads and writes of each process over all disks together (/proc/PID/io, proc(5)).
 
 A process's counters include those of the children that it has waited for (kernel/exit.c,
-wait_task_zombie). A shell that waits for a program of an hour would seem to do that hour's I/O in
-one second, so the I/O of ended children seen before is subtracted."""
+wait_task_zombie). A shell that has waited an hour for a program would seem to do all its I/O in one
+second, so the I/O of ended children seen before is subtracted."""
 
 from __future__ import annotations
 

@@ -72,9 +72,9 @@ def stored_bytes(pid: int) -> int | None:
 
 
 def moved_bytes(place: str) -> int:
-    """Bytes that a device has read or written for the process or thread with this directory in
-    /proc, or that it passed to read(2), write(2) and the like, so far (proc_pid_io(5)); 0 if
-    unknown."""
+    """Bytes moved so far for the process or thread with this directory in /proc: the bytes that
+    devices have read and written for it, plus the bytes that it passed to read(2), write(2) and the
+    like (proc_pid_io(5)); 0 if unknown."""
     counters = ("rchar:", "wchar:", "read_bytes:", "write_bytes:")
     try:
         with open(f"{place}/io") as file:

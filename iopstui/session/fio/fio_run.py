@@ -103,7 +103,7 @@ FioEvent = NewDocument | FioMessage | PhaseFinished | ReadyToStart | FioStarted
 
 
 def status_interval(seconds: float) -> str:
-    """The value of --status-interval. fio takes no fractions ("0.25" is rejected)."""
+    """The value of --status-interval for fio, which rejects fractions such as "0.25"."""
     milliseconds = round(seconds * 1000)
     return str(milliseconds // 1000) if milliseconds % 1000 == 0 else f"{milliseconds}ms"
 
@@ -111,7 +111,7 @@ def status_interval(seconds: float) -> str:
 def fio_command(
     fio: Fio, job: Path, output: Path, prepared: PreparedJob, interval_s: float
 ) -> list[str]:
-    """The exact arguments of a measuring run."""
+    """The arguments with which a measuring run starts fio."""
     command = [
         fio.path,
         f"--status-interval={status_interval(interval_s)}",

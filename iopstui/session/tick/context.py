@@ -81,7 +81,7 @@ class OverheadMonitor:
         self._warned_at: dict[str, float] = {}
 
     def feed(self, frame: Frame) -> Iterator[str]:
-        """The warnings that this frame brings."""
+        """The warnings that follow from this frame."""
         if frame.step != self._step:
             self._step = frame.step
             self._cpu.clear()

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
 MAX_FRAMES = 30
 REPEAT_S = 30.0
-# frames after a run that don't show background I/O: the kernel still writes back, and files are
-# removed
+# number of frames after a run that are not judged as background I/O: the kernel still writes
+# back, and files are removed
 SETTLE_FRAMES = 5
 # without a job, this many of the last seconds are judged
 IDLE_FRAMES = 5

@@ -177,14 +177,14 @@ class HourBaseline(BackgroundReader):
 
 
 MAX_CPU_SHARE = 0.002
-"""Share of a CPU: a reading that takes 4 ms is made every 2 s."""
+"""Share of a CPU for the readings: if one takes 4 ms, the next is made after 2 s."""
 MIN_INTERVAL_S = 1.0
 QUICK_READINGS = 4
 """When a disk begins to be used, this many readings are made, one a second whatever they cost, to
 know soon who uses it."""
 PAUSE_S = 20.0
 TASKS_EVERY = 4
-"""Waiting tasks are read in one out of this many later readings."""
+"""Of the later readings, one out of this many also looks for waiting tasks."""
 
 
 class UseWatch(BackgroundReader):

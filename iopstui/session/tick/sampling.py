@@ -270,7 +270,8 @@ class Sampling:
             self._context.emit(event)
 
     def _read_drives(self, last: bool) -> Mapping[str, DriveReading]:
-        """The drives' counters read beside the samples; at a run's end it waits for them."""
+        """The drives' counters, read beside the samples. At a run's end this waits for a
+        reading."""
         context = self._context
         if last:
             return self._drives.read_last(context.devices, context.target.tree)

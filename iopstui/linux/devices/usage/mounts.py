@@ -43,7 +43,7 @@ def kernel_file_system(place: Path | int) -> str:
         failed = _libc.statfs(os.fsencode(place), answer)
     if failed:
         return ""
-    # struct statfs begins with f_type, a long with 32 significant bits
+    # struct statfs begins with f_type, a long of which 32 bits are significant
     (kind,) = struct.unpack_from("L", answer)
     return _MAGIC.get(kind & 0xFFFFFFFF, "")
 
@@ -166,7 +166,7 @@ def read_mounts(roots: Roots) -> MountTable:
 
 
 def read_btrfs(roots: Roots) -> dict[str, frozenset[str]]:
-    """UUID -> kernel names of the member devices, for every mounted btrfs."""
+    """Kernel names of the member devices of every mounted btrfs, by UUID."""
     top = roots.sys / "fs/btrfs"
     members = {uuid: list_names(top / uuid / "devices") for uuid in list_names(top)}
     return {
@@ -277,7 +277,7 @@ class DeviceFinder:
         return self._numbers.get((major, minor))
 
     def by_path(self, path: str) -> str | None:
-        """The device whose node ``path`` is, through symbolic links."""
+        """The device of the node ``path``, also through symbolic links."""
         if not path.startswith("/dev/"):
             return None
         real = self._roots.dev / path[len("/dev/") :]

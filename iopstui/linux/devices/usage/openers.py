@@ -215,8 +215,8 @@ def _stat(path: Path) -> os.stat_result | None:
 
 
 class _Remote:
-    """The remote mounts of a process (proc_pid_mountinfo(5)), by number and by path; read on first
-    use."""
+    """The remote mounts of a process (proc_pid_mountinfo(5)), by number and by path; they are read
+    on first use."""
 
     def __init__(self, process: Path) -> None:
         self._process = process
