@@ -164,8 +164,8 @@ def isolated_command(module: ModuleType) -> list[str]:
 
 @lru_cache(maxsize=8)
 def _programs(program: str) -> tuple[str, ...]:
-    """The program, its libraries and engines; if it is a script also its interpreter, and if that
-    is a script the interpreter's."""
+    """The program, its libraries and engines; if it is a script, also its interpreter with the
+    libraries beside that."""
     paths = [program, os.path.realpath(program), *_library_directories()]
     paths += _beside_bin(program, ("lib", "lib64", "lib/fio"))
     for interpreter in _interpreters(program):

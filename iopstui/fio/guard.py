@@ -95,7 +95,7 @@ def state(pid: int) -> bytes:
 
 
 def descendants(pid: int) -> list[int]:
-    """All processes below ``pid``, deepest last."""
+    """All processes below ``pid``, each after its parent."""
     pids: list[int] = []
     queue = [pid]
     while queue:

@@ -78,8 +78,9 @@ def check_options(text: str, label: str) -> None:
 
 
 def sets_filename(text: str) -> bool:
-    """True if a job itself names the path or directory it works on, so that no target is needed. A
-    shipped job's relative ``filename=`` does not count: it only makes its threads share a file."""
+    """True if a job itself names the path or directory it works on, so that no target is needed.
+    Not to be asked about a shipped job: its relative ``filename=`` only makes its threads share a
+    file."""
     return any(
         "filename" in s.options or "directory" in s.options
         for s in jobfile.effective_sections(text)
@@ -176,8 +177,8 @@ def absolute_files(facts: JobFacts, cwd: Path) -> tuple[str, ...]:
 
 
 def check_section_names(text: str, facts: JobFacts) -> None:
-    """Raise UsageError if a section has the name of a device: fio would use the device as its
-    file."""
+    """Raise UsageError if a section has the name of an existing device or directory: fio would use
+    that as its file."""
     for job, section in zip(jobfile.effective_sections(text), facts.sections, strict=True):
         if "filename" not in job.options and job.name in map(_base_name, section.paths):
             raise UsageError(

@@ -245,8 +245,8 @@ class LoadedRequest:
 
 
 def refuse_unfenced(examined: LoadedRequest, prepared: PreparedJob) -> None:
-    """Raises Refused if the kernel has no fence: only iopstui's own checks would then protect other
-    files from the user's job file."""
+    """Raises Refused if a user's job file writes and the kernel has no fence, unless --no-fence is
+    given: only iopstui's own checks would then protect other files from the job file."""
     if fence_kind() != NONE or examined.request.no_fence or is_shipped(examined.path):
         return
     if prepared.makes_files:

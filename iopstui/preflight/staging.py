@@ -175,8 +175,8 @@ class Staging:
         return self._stage_new(parent, name)
 
     def _stage_generated(self, path: str) -> None:
-        """Return the staged path of a file that fio names itself: all files of one directory are
-        staged in one."""
+        """Stage a file that fio names itself. All files of one directory are staged in one
+        directory."""
         parent, name = _directory_and_name(path)
         staged = os.path.join(self._staging_directory(parent), name)
         if not os.path.lexists(path):

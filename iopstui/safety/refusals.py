@@ -398,7 +398,8 @@ def _memberships(device: str, stack: Stack, roots: Roots) -> Iterator[str]:
 
 
 def _bcache_members(roots: Roots) -> frozenset[str]:
-    """Uses by bcache: /sys/fs/bcache/SET/{cacheN,bdevN} link to BLOCK/bcache."""
+    """Names of the devices that bcache uses: /sys/fs/bcache/SET/{cacheN,bdevN} link to
+    BLOCK/bcache."""
     top = roots.sys / "fs/bcache"
     members = set()
     for group in list_names(top):

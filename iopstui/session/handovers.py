@@ -227,7 +227,8 @@ class Handovers:
             self._poll(handover, handover.run)
 
     def _take_prepared(self, handover: Handover) -> None:
-        """Go on with the prepared run, because the thread has ended."""
+        """Go on when the preparing thread has ended: with the prepared run, or with the error of
+        the thread."""
         run, error = handover.run, handover.error
         if isinstance(error, StopFirst):
             self._drop_next()

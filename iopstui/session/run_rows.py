@@ -65,7 +65,7 @@ def run_columns(rows: Sequence[RunRow], columns: Sequence[Column] = RUN_COLUMNS)
 
 
 def against_base(base: int | None) -> Column:
-    """The column with the change of each run's figure from that of run ``base``."""
+    """The column with the change of each run's IOPS from those of run ``base``."""
 
     def text(row: RunRow) -> str:
         return "" if base is None else "base" if row.step == base else f.change(row.to_base)

@@ -17,7 +17,8 @@ _NAMES = ("wwid", "device/wwid", "dm/uuid", "md/uuid", "loop/backing_file")
 
 def device_identity(device: BlockDevice, roots: Roots) -> str:
     """Permanent identity of a device: its WWN, serial number or UUID, or its device number if it
-    has none of these (a virtual disk without a serial number)."""
+    has none of these (a virtual disk without a serial number); then its partition number and its
+    size."""
     directory = roots.sys / "class/block" / device.name
     identifiers = [text for name in _NAMES if (text := read_text(directory / name))]
     identifiers += [device.serial] if device.serial else []

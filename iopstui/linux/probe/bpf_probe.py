@@ -181,7 +181,7 @@ class ProbeUnusable(Exception):
 
 
 def loadable_parts(roots: Roots) -> tuple[str, ...]:
-    """The parts that the probe could count here: loads the programs without attaching them.
+    """The parts that the probe could count here: loads the programs without attaching them. Raises
     ProbeUnusable."""
     probe = BpfProbe((Region("", 0, 0),), 1, Clock(), roots, attach=False)
     parts = probe.parts

@@ -174,7 +174,8 @@ def why_rq_affinity_cannot_matter(device: BlockDevice, online: Sequence[int]) ->
 
 
 def _has_own_interrupt(device: BlockDevice, hctx: Hctx, usable: set[int]) -> bool:
-    """Whether an interrupt serves this queue alone, on its own CPUs."""
+    """Whether an interrupt serves this queue alone, on its own CPUs. An interrupt on none of the
+    ``usable`` CPUs counts, too."""
     vectors = [vector for vector in device.irqs if vector.hctx == hctx.index]
     return any(
         not vector.shared

@@ -453,7 +453,8 @@ def _lowest_valley(points: Sequence[Point]) -> int | None:
 
 
 def recommended_value(points: Sequence[Point], names: Sequence[str], varied: Sequence[str]) -> str:
-    """The point with the most IOPS, or bytes if block sizes differ; "" for a single point."""
+    """A sentence that recommends the point with the most IOPS, or bytes if block sizes differ; ""
+    for a single point."""
     if len(points) < 2:
         return ""
     sizes = not _SIZE_OPTIONS.isdisjoint(varied)

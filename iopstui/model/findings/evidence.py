@@ -167,7 +167,7 @@ def recent_frames(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame
 
 
 def newest_frames_while(evidence: Evidence, condition: Callable[[Frame], bool]) -> list[Frame]:
-    """The newest frames of the running step, oldest first, as far back as ``condition`` holds."""
+    """The newest frames of the running job, oldest first, as far back as ``condition`` holds."""
     newest: list[Frame] = []
     for frame in reversed([frame for frame in evidence.frames if frame.seconds and frame.step]):
         if not condition(frame):

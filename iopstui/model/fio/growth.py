@@ -301,8 +301,8 @@ class PackedBins:
         self._packed_rows: dict[int, tuple[Bins, int]] = {}
 
     def add_buckets(self, histograms: Iterable[Bins]) -> None:
-        """Make a field for every bucket of these histograms; later histograms must have no
-        others."""
+        """Make a field for every bucket of these histograms; ``growth`` needs a field for each
+        bucket of its histograms."""
         keys = self._zeros.keys()
         new = {key for bins in histograms if not bins.keys() <= keys for key in bins}
         if new.issubset(keys):

@@ -117,10 +117,10 @@ class OutcomeTracker:
 def final_rates(
     summary: Mapping[str, Any], shared_seconds: bool = False
 ) -> dict[tuple[str, ...], float]:
-    """fio's own final IOPS and bandwidth by field path; empty if stages of a job followed one
-    another (there is then no rate of the whole), if another run worked in some of its seconds
-    (``shared_seconds``), or if fio was killed (its I/Os are then counted later than its run
-    time)."""
+    """fio's own final IOPS and bandwidth by field path, for the whole run and for each job. The
+    rates of the whole run are missing if stages of a job followed one another (there is then no
+    such rate), or if another run worked in some of its seconds (``shared_seconds``). Empty if fio
+    was killed (its I/Os are then counted later than its run time)."""
     if not is_final(summary):
         return {}
     from iopstui.model.experiment.job_figures import job_figures

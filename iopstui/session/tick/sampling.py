@@ -153,7 +153,8 @@ class Sampling:
         return {DIAG: read} if read() else {}
 
     def close(self) -> None:
-        """Close the kernel's files, if they were opened."""
+        """Report the stalls that still last, end the readers in the background, and close the
+        kernel's files if they were opened."""
         for stall in self._stalls.ongoing():
             self._context.emit(events.StallFound(self._context.now(), stall))
         self._conditions.close()

@@ -35,7 +35,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def kernel_file_system(place: Path | int) -> str:
-    """The kind of kernel file system below a file (path or descriptor); "" for any other."""
+    """The kind of kernel file system that a file (path or descriptor) is on; "" for any other."""
     answer = ctypes.create_string_buffer(512)
     if isinstance(place, int):
         failed = _libc.fstatfs(place, answer)

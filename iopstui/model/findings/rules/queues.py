@@ -98,7 +98,8 @@ def waits_above_device(evidence: Evidence) -> Finding | None:
 def _waits_for_limit(
     limit: ReachedLimit, waits_by_frame: Sequence[Waits], evidence: Evidence
 ) -> Finding | None:
-    """A known limit leaves no doubt, even at depth 1."""
+    """I/Os wait above a device because of a cgroup's limit that is reached. A known limit leaves no
+    doubt, even at depth 1."""
     name, io_limit, rate = limit
     inside = layers_down_from(name, evidence)
     waiting = [ios_above(waits, inside, evidence.shape.writes) for waits in waits_by_frame]
