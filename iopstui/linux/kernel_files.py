@@ -88,7 +88,7 @@ def read_count(path: File) -> int | None:
 
 
 def read_flag(path: File) -> bool | None:
-    """An attribute that is 0 or 1, as a boolean; None if it is anything else."""
+    """An attribute that is 0 or 1, as a boolean; None if it is not a number."""
     value = read_int(path)
     return None if value is None else value != 0
 

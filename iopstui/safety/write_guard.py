@@ -80,7 +80,7 @@ class WriteGuard:
 
     @property
     def writes(self) -> tuple[Grant, ...]:
-        """The devices that the job may also write."""
+        """The files and devices that fio may also write."""
         return tuple(self._write_grants)
 
     @property

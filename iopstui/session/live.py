@@ -160,7 +160,7 @@ class LiveSession:
         self._order(request, announce=plan, hand_over=not plan, mark=mark)
 
     def run_request(self, request: RunRequest, lent: LentScratch | None = None) -> None:
-        """Run this request (a point of an experiment) once the current run has ended."""
+        """Run this request (a point of an experiment); a running job is stopped first."""
         self._order(request, lent)
 
     def _order(
@@ -521,5 +521,6 @@ def _exit_code(error: Exception) -> int:
 
 
 def _error_text(error: Exception) -> str:
-    """An exhausted limit (files, processes) is not a bug; name the setting that raises it."""
+    """The text for an error. An exhausted limit (files, processes) is not a bug: then the text
+    names the setting that raises it."""
     return exhausted_limit(error) or f"internal error: {error!r}"

@@ -283,7 +283,7 @@ class ReachedLimits:
 
 
 def _groups(top: Path) -> Iterator[tuple[str, str]]:
-    """(directory, path) of all groups below a hierarchy's top."""
+    """(directory, path) of a hierarchy's top and of all groups below it."""
     for number, (place, names, _) in enumerate(os.walk(top)):
         if number > MAX_GROUPS:
             names.clear()

@@ -217,7 +217,7 @@ def _differences(
 
 
 def mean(values: Sequence[float], geometric: bool) -> float:
-    """Mean of one or more values; geometric if all are positive."""
+    """Mean of one or more values; with ``geometric`` the geometric mean, if all are positive."""
     if geometric and all(value > 0 for value in values):
         return math.exp(sum(map(math.log, values)) / len(values))
     return sum(values) / len(values)
@@ -237,7 +237,7 @@ class CpuShift:
 
     @property
     def moved_by(self) -> float:
-        """How much larger its share of the completions is under the second variant."""
+        """By how much its share of the completions differs between the two variants."""
         return abs(self.completions[1] - self.completions[0])
 
 

@@ -186,7 +186,8 @@ class Point:
 
     @property
     def write_bw(self) -> float | None:
-        """Bytes written per second, if reads and writes have the same size; ``None``: not known."""
+        """Bytes written per second, assuming that reads and writes have the same size; ``None``:
+        not known."""
         if self.write_iops is None or not self.iops:
             return None
         return self.bw * self.write_iops / self.iops

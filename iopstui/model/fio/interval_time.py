@@ -74,7 +74,8 @@ class Windows:
 
     @property
     def differ(self) -> bool:
-        """Whether the two windows cover clearly different seconds."""
+        """Whether the two windows cover clearly different seconds; True also if that is not
+        known."""
         if not self.counted_s or not self.copied_s or not self.sure:
             return True
         off = max(abs(self.copied_s - self.counted_s), self.shift_s or 0.0)

@@ -186,7 +186,7 @@ class Sampling:
         self.deadline_ns = reading.arrived_ns + int(self.interval_s * 1e9)
 
     def postpone(self, seconds: float) -> None:
-        """Stop ticking for now."""
+        """Make no tick for this time."""
         self.deadline_ns = self._context.clock.monotonic_ns() + int(seconds * 1e9)
 
     def wait_for_document(self, since_ns: int) -> None:
