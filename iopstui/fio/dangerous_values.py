@@ -21,9 +21,9 @@ SIZES = (
     "bs", "blocksize", "ba", "blockalign", "size", "filesize", "file_size", "io_size", "io_limit",
     "offset", "offset_increment", "bsrange", "blocksize_range", "zonesize", "zonerange", "zoneskip",
 )  # fmt: skip
-# hexadecimal, or with an exponent: with such a runtime=, fio 3.33 ends at once and reports success
+# hexadecimal, or with an exponent: with such a runtime= fio 3.33 ends at once and reports success
 _MISREAD_NUMBER = re.compile(r"(?i)0x|[0-9.]+e[-+]?[0-9]")
-# what fio keeps for each I/O besides its buffer (3.33: 448 bytes)
+# bytes that fio keeps for each I/O besides its buffer (3.33: 448 bytes)
 BYTES_PER_IO = 448
 
 
@@ -71,7 +71,7 @@ def _refuse_long_pause(job: Section) -> None:
 
 
 def _refuse_negative(job: Section) -> None:
-    """Refuse negative values that fio takes for others."""
+    """Refuse negative values, which fio reads as other values."""
     for names, what_fio_does, advice in _NEGATIVE:
         for name in names:
             value = expand_variables(job.options.get(name, "")).strip()
@@ -83,19 +83,20 @@ def _refuse_negative(job: Section) -> None:
 
 
 _NEGATIVE = (
-    # almost 2^64 bytes: it ends at once and reports success
+    # fio reads almost 2^64 bytes, ends at once and reports success
     (("lockmem",), "and fio would end without any I/O",
      "Give a size from 0 up, for example lockmem=1g"),
     (RATES, "and fio would run without any limit",
      "Give a rate above 0, or leave {name} out for no limit."),
-    # almost 2^64 bytes or a share of the file: it crashes, or reports success after one I/O
+    # fio reads almost 2^64 bytes or a share of the file, and crashes or reports success after one
+    # I/O
     (SIZES, "which fio takes for another size",
      "Give a size without a sign, for example {name}=1m"),
 )  # fmt: skip
 
 
 def _depth_memory(jobs: Sequence[Section]) -> tuple[str, int]:
-    """Memory for the buffers: fio has one for each I/O that may be under way."""
+    """Memory for fio's buffers, one for each I/O that may be under way."""
     shapes = [
         (_depth(job), count_of(job.options.get("numjobs")), largest_block(job)) for job in jobs
     ]
@@ -109,7 +110,7 @@ def _depth(job: Section) -> int:
 
 
 def _lock_memory(jobs: Sequence[Section]) -> tuple[str, int]:
-    """Memory that fio locks so that the page cache has less."""
+    """Memory that fio locks to leave less for the page cache (lockmem=)."""
     locked = [
         (
             size_bytes(expand_variables(job.options["lockmem"]), job.options) or 0,

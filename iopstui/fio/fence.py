@@ -24,7 +24,7 @@ __all__ = ["LANDLOCK", "NAMESPACE", "NONE", "Fence", "Grant", "fence_kind", "fen
 
 _SPEC = "fence"
 _MORE_LIBRARIES = "/etc/ld.so.conf.d"
-# directories beside the bin directory of a program that is not the system's own
+# directories to allow beside the bin directory of a program outside of the system's own directories
 _PREFIX_DIRECTORIES = ("lib", "lib64", "lib/fio", "libexec", "share", "bin", "pyvenv.cfg")
 
 
@@ -42,7 +42,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Access rights of fio beyond reading system files. ``run_directories`` are those
+    """Access rights of fio in addition to reading system files. ``run_directories`` are directories
     created by this run; ``fsize`` is the maximum file size in bytes."""
 
     read: tuple[Grant, ...] = ()
@@ -53,7 +53,7 @@ class Fence:
 
 
 def grant(path: str) -> Grant:
-    """Grant access to the file that a path names now, with links followed. Raises OSError."""
+    """Grant access to the file that the path leads to now, with links followed. Raises OSError."""
     real = os.path.realpath(path)
     info = os.stat(real)
     return Grant(real, info.st_dev, info.st_ino, info.st_rdev)
@@ -74,7 +74,8 @@ def fence_kind() -> str:
 
 
 def fenced_command(fence: Fence, command: Sequence[str]) -> list[str]:
-    """The command that puts up the fence and becomes ``command``, whose first word is a path."""
+    """The command that sets up the fence and then becomes ``command``, whose first word is a
+    path."""
     return [*isolated_command(fence_exec), specification(fence, command[0]), "--", *command]
 
 
@@ -83,8 +84,8 @@ def start_fenced(
 ) -> subprocess.Popen[bytes]:
     """Start ``command`` within the fence, in its own session, without input, with its outputs in
     pipes. Raises OSError. Landlock fences a thread and what it starts (landlock_restrict_self(2)).
-    So a thread that ends after the start replaces a program in between, which would take longer to
-    start than fio to answer."""
+    So a thread starts fio and then ends. A program in between would take longer to start than fio
+    takes to answer."""
     if fence.fsize is not None or fence_kind() != LANDLOCK:
         return _popen(fenced_command(fence, command), cwd)
     spec = _specification_data(fence, command[0])
@@ -95,7 +96,7 @@ def start_fenced(
             fence_exec.enter(spec)
             result.append(_popen(command, cwd))
         except BaseException as error:
-            # also MemoryError; it is raised again in the caller's thread
+            # any error, also MemoryError, is raised again in the caller's thread
             result.append(error)
 
     thread = threading.Thread(target=start)
@@ -110,7 +111,7 @@ def start_fenced(
 
 
 def _popen(command: Sequence[str], cwd: Path | None) -> subprocess.Popen[bytes]:
-    # signals that Python ignores stay ignored in fio, as with every other way to start it
+    # signals that Python ignores stay ignored in fio, as in all other ways to start it
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -118,13 +119,13 @@ def _popen(command: Sequence[str], cwd: Path | None) -> subprocess.Popen[bytes]:
         stderr=subprocess.PIPE,
         cwd=cwd,
         restore_signals=False,
-        start_new_session=True,  # the caller can end it with everything that it has started
+        start_new_session=True,  # so that the caller can end it with all its children
     )
 
 
 def write_specification(fence: Fence, program: str, private: Path) -> str:
-    """Write the specification to a file in the private directory, because it may be longer than an
-    argument. Returns it as the guard takes it."""
+    """Write the specification to a file in the private directory, because it may be too long for an
+    argument. Returns the argument for the guard."""
     data = specification(fence, program).encode("utf-8", "surrogateescape")
     return f"@{write(private, _SPEC, data)}"
 
@@ -145,7 +146,7 @@ def _specification_data(fence: Fence, program: str) -> dict[str, object]:
     }
 
 
-# appended: what Python itself has comes first
+# appended at the end, because Python's own variables come first
 _RUN = (
     "import sys; place, _, name = sys.argv[1].rpartition('/'); sys.path.append(place); "
     "sys.exit(__import__(name.removesuffix('.py')).main(sys.argv[2:]))"
@@ -153,9 +154,9 @@ _RUN = (
 
 
 def isolated_command(module: ModuleType) -> list[str]:
-    """The words that run ``module``'s ``main`` in a Python that uses no settings or files of the
-    user; ``main`` takes the words that follow. The module is imported, because Python compiles a
-    script again at each start, which would take longer than all the rest."""
+    """The command that runs ``main`` of ``module`` in a Python without settings or files of the
+    user; the words that follow are the arguments of ``main``. The module is imported, because
+    Python would compile a script again at each start, which would take longer than all the rest."""
     keeps = ["-B"] if sys.dont_write_bytecode else []
     path = str(Path(str(module.__file__)).resolve())
     return [sys.executable, "-I", "-S", *keeps, "-c", _RUN, path]
@@ -163,8 +164,8 @@ def isolated_command(module: ModuleType) -> list[str]:
 
 @lru_cache(maxsize=8)
 def _programs(program: str) -> tuple[str, ...]:
-    """The program, its libraries and engines; for a script also its interpreter, and that one's
-    interpreter."""
+    """The program, its libraries and engines; if it is a script, also its interpreter with the
+    libraries beside that."""
     paths = [program, os.path.realpath(program), *_library_directories()]
     paths += _beside_bin(program, ("lib", "lib64", "lib/fio"))
     for interpreter in _interpreters(program):

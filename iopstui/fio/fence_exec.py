@@ -1,10 +1,10 @@
 """Start fio under kernel-enforced limits on the files it may read, write and execute.
 
-Run by itself (``python -I -S fence_exec.py SPEC -- COMMAND...``) it fences itself in and becomes
+Run as a program (``python -I -S fence_exec.py SPEC -- COMMAND...``) it fences itself in and becomes
 COMMAND; ``guard`` does the same in the child that it forks. To be small and quick, it imports
 nothing of iopstui and little of Python (importing json, signal and contextlib would take longer
-than everything it does). SPEC is what ``specification_text`` makes of a dictionary, or ``@FILE``
-with that in it:
+than everything it does). SPEC is the text that ``specification_text`` makes of a dictionary, or
+``@FILE`` for a file with that text:
 
 ``kind``     "landlock", "namespace" or "none" (see ``available_fence``)
 ``read``     [[path, st_dev, st_ino, st_rdev]...] files and devices that may be read
@@ -18,16 +18,16 @@ with that in it:
 
 Two fences give the same promise. **Landlock** (landlock(7), Linux 5.13): a file that is not named
 can be neither opened nor executed, whatever path leads to it. **Namespaces** (mount_namespaces(7),
-pid_namespaces(7)): every mount is read-only, nodev and noexec but for what is named, /proc shows
-fio's own processes alone, and these capabilities alone are left: CAP_IPC_LOCK (locked and
+pid_namespaces(7)): every mount is read-only, nodev and noexec, except for the named paths; /proc
+shows only fio's own processes; and only these capabilities are left: CAP_IPC_LOCK (locked and
 registered buffers), CAP_SYS_NICE (nice=, prio=), CAP_SETUID and CAP_SETGID (uid=, gid=),
-CAP_DAC_READ_SEARCH (root reads what others own); CAP_DAC_OVERRIDE only where a file that belongs
-to somebody else is to be written and no device is to be read. A device that is only to be read
-gets a node of its own without the right to write.
+CAP_DAC_READ_SEARCH (root reads files of other users); CAP_DAC_OVERRIDE only if fio writes a file of
+another user and reads no device. A device that fio may only read gets a node of its own without the
+right to write.
 
-NVMe's generic character devices take any command from whoever has CAP_SYS_ADMIN, however they were
-opened. Without it (Linux 6.2) the kernel lets only those through that a descriptor may: so where
-one is named, that capability is gone with either fence."""
+NVMe's generic character devices accept any command from a process with CAP_SYS_ADMIN, however they
+were opened. Without it (Linux 6.2) the kernel accepts only commands that the descriptor's mode
+allows. So if such a device is named, fio does not have that capability with either fence."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class FenceError(OSError):
     """The fence could not be set up, so fio is not started."""
 
 
-# -- which one there is
+# -- which kind of fence there is
 
 
 def landlock_abi() -> int:
@@ -105,7 +105,7 @@ def available_fence() -> str:
                 enter(spec)
                 os._exit(0)
             os._exit(os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1]))
-        finally:  # however it failed, in either process
+        finally:  # whatever the error is, in either process
             os._exit(1)
     return NAMESPACE if os.waitpid(pid, 0)[1] == 0 else NONE
 
@@ -130,10 +130,12 @@ def before_fork(spec: Spec) -> None:
 
 def enter(spec: Spec) -> None:
     """Fence in this process and everything that it will start. Raises OSError if a file is gone or
-    is not the one that was examined, or if the kernel refuses; nothing must be started then."""
+    is not the one that was examined, or if the kernel refuses the fence; then nothing may be
+    started."""
     _limit_file_size(spec.get("fsize"))
     if spec["kind"] == NAMESPACE:
-        # before anything is opened: files of another mount namespace can't be mounted here
+        # must come before anything is opened: files of another mount namespace can't be mounted
+        # here
         _call_or_fail("unshare", CLONE_NEWNS)
         _mount(None, "/", None, MS_REC | MS_PRIVATE)
     grants = Grants(spec)
@@ -179,7 +181,7 @@ class Grants:
 
 
 def _limit_file_size(fsize: int | None) -> None:
-    # SIGXFSZ ends a process without a message. Python ignores it from its start on
+    # SIGXFSZ would end a process without a message. Python ignores the signal from its start on
     # (PyConfig.install_signal_handlers), and fio inherits that: write(2) fails with EFBIG instead.
     if fsize is None:
         return
@@ -271,8 +273,8 @@ def _name(fd: int) -> str:
 
 
 def _bind_fd(fd: int) -> str:
-    """Bind-mount the open file or directory over itself by its descriptor: nobody can swap the path
-    meanwhile."""
+    """Bind-mount the open file or directory over itself by its descriptor, so that nobody can swap
+    the path before that."""
     path = _name(fd)
     _mount(f"/proc/self/fd/{fd}", f"/proc/self/fd/{fd}", None, MS_BIND)
     return path
@@ -295,7 +297,7 @@ def _is_generic(fd: int) -> bool:
 def _read_only_node(fd: int) -> str:
     """Cover a device that may only be read with a node of the same number that nobody may write to,
     because a read-only mount does not prevent writes to a device. Only root can create such a node;
-    for others the original node's rights apply, and fio's --readonly."""
+    other users depend on the original node's rights and on fio's --readonly."""
     path = _name(fd)
     if os.geteuid() != 0:
         return _bind_fd(fd)
@@ -345,14 +347,14 @@ def _restrict_mounts(writable: set[str], nodes: set[str], programs: set[str]) ->
         try:
             _mount(None, path, None, MS_REMOUNT | MS_BIND | new_flags)
         except OSError:
-            pass  # hidden below another mount; looked at next
+            pass  # hidden below another mount; that one is looked at next
     for path, flags in _mounts():
         if flags & MS_RDONLY and flags & MS_NODEV:
-            continue  # not checked, because a file system whose server is gone would never answer
+            continue  # not checked: if its server is gone, it would never answer
         try:
             flag = os.statvfs(path).f_flag
         except OSError:
-            continue  # what can't be reached can't be opened
+            continue  # a mount that can't be reached can't be opened
         if path not in writable and not flag & os.ST_RDONLY:
             raise FenceError(errno.EPERM, f"{path} can't be made read-only")
         if path not in nodes and not flag & os.ST_NODEV:
@@ -384,7 +386,7 @@ def _drop_capabilities(grants: Grants) -> None:
         needed.add(CAP_DAC_OVERRIDE)
     for number in range(64):
         if number not in needed:
-            _call("prctl", PR_CAPBSET_DROP, number, 0, 0, 0)  # EINVAL beyond the last one
+            _call("prctl", PR_CAPBSET_DROP, number, 0, 0, 0)  # EINVAL beyond the last capability
     _call("prctl", PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     header, (effective, permitted, *_) = _capabilities()
     mask = sum(1 << number for number in needed)
@@ -393,11 +395,11 @@ def _drop_capabilities(grants: Grants) -> None:
 
 
 def _drop_administration() -> None:
-    """Remove CAP_SYS_ADMIN, and only that, from this process and whatever it executes. Raises
-    OSError if root still has it afterwards."""
+    """Remove only CAP_SYS_ADMIN from this process and whatever it executes. Raises OSError if root
+    still has it afterwards."""
     header, masks = _capabilities()
     bit = 1 << CAP_SYS_ADMIN
-    # an ordinary user does not have it, and does not get it from the bounding set
+    # an ordinary user does not have it and can't get it from the bounding set
     if os.geteuid() == 0 or (masks[0] | masks[1] | masks[2]) & bit:
         in_bounding_set = _call("prctl", PR_CAPBSET_READ, CAP_SYS_ADMIN, 0, 0, 0) == 1
         if in_bounding_set:
@@ -519,8 +521,9 @@ def main(argv: list[str]) -> int:
 
 
 def _follow(pid: int) -> int:
-    """Wait for the child, which dies with this process. Returns its exit code, as a shell would."""
-    import signal  # as long as all the rest
+    """Wait for the child, which is killed if this process dies. Returns its exit code, as a shell
+    would."""
+    import signal  # an import of signal would take as long as all the rest
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda got, frame: os.kill(pid, SIGKILL))

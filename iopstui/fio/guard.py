@@ -13,16 +13,17 @@ With ``--deadline SECONDS`` it also stops fio if nothing came on its standard in
 then iopstui hangs or is stopped (SIGSTOP), and no longer watches. The line ``alive`` only resets
 the deadline. Time in which the guard itself could not run does not count.
 
-It runs by itself (``python -I -S guard.py [--hold] [--deadline SECONDS] PRIVATE SPEC DIRECTORY...
--- fio ...``, or faster as ``fence.isolated_command`` says), and to be small and quick it imports
-nothing of iopstui except the fence. PRIVATE is the run's private directory, the DIRECTORIES its
-scratch directories: all are removed if iopstui dies. SPEC is what ``fence_exec`` takes, or ``-``
-for a command that needs no fence. Lines on its standard output: ``started PID``, ``exited CODE``
-(negative: the signal), ``stuck PID...`` (could not be killed yet), ``deadline`` (fio is stopped for
-it). Lines on its standard input: ``stop`` (SIGINT first), ``kill``. With ``--hold`` everything is
-made ready and ``held`` is said; fio is started after ``go WHEN`` (ns of CLOCK_MONOTONIC), at that
-instant, and ``started PID WHEN`` says when that was. After ``stop`` or ``kill`` instead it ends and
-leaves the DIRECTORIES alone: iopstui removes them, or another run uses them."""
+It runs as a program (``python -I -S guard.py [--hold] [--deadline SECONDS] PRIVATE SPEC
+DIRECTORY... -- fio ...``, or faster as ``fence.isolated_command`` says), and to be small and quick
+it imports nothing of iopstui except the fence. PRIVATE is the run's private directory, the
+DIRECTORIES its scratch directories: all are removed if iopstui dies. SPEC is the argument of
+``fence_exec``, or ``-`` for a command that needs no fence. Lines on its standard output: ``started
+PID``, ``exited CODE`` (negative: the signal), ``stuck PID...`` (could not be killed yet),
+``deadline`` (it has passed, so fio is stopped). Lines on its standard input: ``stop`` (SIGINT
+first), ``kill``. With ``--hold`` everything is made ready and ``held`` is written; after ``go
+WHEN`` (ns of CLOCK_MONOTONIC) fio is started at that instant, and ``started PID WHEN`` has the time
+of the start. After ``stop`` or ``kill`` without ``go`` the guard ends and leaves the DIRECTORIES
+alone: iopstui removes them, or another run uses them."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ from types import ModuleType
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 1.3
-# processes count as stuck if, after the first time since SIGKILL, they are in state D
-# (uninterruptible sleep, proc(5)), or in any state after the second
+# a process counts as stuck if it has been in state D (uninterruptible sleep, proc(5)) for the first
+# of these times, or if it still exists when the second has passed since its SIGKILL
 STUCK_AFTER_S = 1.0
 SLOW_AFTER_S = 5.0
 KILL_TIMEOUT_S = 30.0
@@ -52,7 +53,7 @@ def prctl(option: int, value: int) -> None:
 
 
 def report_line(line: str) -> None:
-    """Write a line to iopstui, if it still listens."""
+    """Write a line to iopstui, if it still reads."""
     try:
         os.write(1, (line + "\n").encode())
     except OSError:
@@ -94,7 +95,7 @@ def state(pid: int) -> bytes:
 
 
 def descendants(pid: int) -> list[int]:
-    """All processes below ``pid``, deepest last."""
+    """All processes below ``pid``, each after its parent."""
     pids: list[int] = []
     queue = [pid]
     while queue:
@@ -111,7 +112,7 @@ def load_fence() -> ModuleType:
 
 
 class Fence:
-    """The fence to put up around fio; none for a command that needs no fence."""
+    """The fence to set up around fio; nothing for a command that needs no fence."""
 
     def __init__(self, text: str) -> None:
         self._module = load_fence() if text != "-" else None
@@ -162,7 +163,7 @@ def start(command: list[str], private: str, fence: Fence) -> int:
         return pid
     try:
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        # with SIGPIPE's default action fio's own TERM handler would kill it before its jobs
+        # SIGPIPE's default action would let fio's own TERM handler kill it before its jobs
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
@@ -175,7 +176,7 @@ def start(command: list[str], private: str, fence: Fence) -> int:
         os.dup2(out, 1)
         os.dup2(err, 2)
         os.closerange(3, 1 << 16)
-        # in its own PID namespace it does not see its parent
+        # in its own PID namespace fio does not see its parent
         if os.getppid() not in (parent, 0):
             os._exit(125)
         if trouble:
@@ -258,7 +259,7 @@ class Guard:
                 self.enforce()
 
     def order(self) -> None:
-        """Obey an order of iopstui; end of file means stop."""
+        """Obey an order of iopstui; the end of the input means stop."""
         data = os.read(0, 4096)
         if not data:
             self.listening = False
@@ -283,7 +284,8 @@ class Guard:
                 send(pid, signal.SIGCONT)
 
     def enforce(self) -> None:
-        """Kill every process below once the grace period is over, fio's main process last."""
+        """Kill every process below the guard once the grace period is over, fio's main process
+        last."""
         if self.kill_at is None or time.monotonic() < self.kill_at:
             return
         below = descendants(os.getpid())
@@ -294,12 +296,12 @@ class Guard:
             self.reported_stuck = True
             report_line("stuck " + " ".join(map(str, stuck)))
         if time.monotonic() > self.kill_at + KILL_TIMEOUT_S:
-            # each got its SIGKILL, and dies as soon as the kernel lets it
+            # each process got its SIGKILL, and dies as soon as the kernel lets it
             self.clean()
             sys.exit(1)
 
     def stuck(self, below: list[int]) -> list[int]:
-        """Processes that SIGKILL does not end; a short wait in the kernel is not a hang."""
+        """The processes that SIGKILL has not ended; a short wait in the kernel does not count."""
         now = time.monotonic()
         waiting = {pid for pid in below if state(pid) == b"D"}
         self.waiting = {pid: self.waiting.get(pid, now) for pid in waiting}
@@ -309,13 +311,13 @@ class Guard:
         return stuck_pids
 
     def clean(self) -> None:
-        """Remove the directories that iopstui can't remove any more."""
+        """Remove the directories if iopstui is gone and can't remove them."""
         if self.orphaned:
             remove(self.cleanup)
 
 
 def send(pid: int, number: int) -> None:
-    """kill(2) to a process that may be gone."""
+    """Send a signal (kill(2)) to a process that may be gone."""
     try:
         os.kill(pid, number)
     except OSError:
@@ -324,7 +326,7 @@ def send(pid: int, number: int) -> None:
 
 def remove(directories: list[str]) -> None:
     """Remove directories with everything in them, as far as possible."""
-    import shutil  # takes longer to import than all the rest, and is hardly ever needed
+    import shutil  # imported here: it takes longer than all the rest, and is hardly ever needed
 
     for path in directories:
         shutil.rmtree(path, ignore_errors=True)
@@ -343,17 +345,17 @@ def main(argv: list[str]) -> None:
     fence = Fence(text)
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
-    # our own handler, so that a dead child wakes select
+    # a handler of our own, so that the death of a child wakes select
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    # a stopped guard would not see that iopstui has died: the kernel wakes it up then
+    # the kernel wakes up a stopped guard when its parent dies, so that it sees this
     prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
     if hold:
         report_line("held")
         at, orphaned = wait_for_start()
         if at is None:
             if orphaned:
-                # iopstui is gone: nobody needs this run's files any more
+                # iopstui is gone, so this run's files are not needed any more
                 remove([private, *scratch])
             report_line("over")
             return

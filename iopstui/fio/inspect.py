@@ -1,5 +1,4 @@
-"""Ask fio for its version and its options, how it reads a job file, and whether that job
-writes."""
+"""Ask fio for its version and its options, how it reads a job file, and whether that job writes."""
 
 from __future__ import annotations
 
@@ -29,13 +28,13 @@ from iopstui.model.fio.jobfile import objections
 from iopstui.text import printable
 
 OLDEST_FIO = (3, 1)
-# we stop waiting for a fio that uses no CPU; one that works may take a minute on a busy or emulated
-# machine
+# how long to wait for a fio that uses no CPU, and for one that works: on a busy or emulated machine
+# it may take a minute
 IDLE_S = 20.0
 MAX_ANSWER_S = 300.0
 POLL_S = 0.25
-# fio names each file of a job in some hundred bytes; one that never stops printing would take all
-# memory
+# most bytes of an answer: fio names each file of a job in some hundred bytes, but a program that
+# never stops printing would take all memory
 MAX_ANSWER_BYTES = 512 << 20
 FIO = "fio"
 INSTALL_HINT = (
@@ -55,9 +54,9 @@ class Fio:
 
 @dataclass(frozen=True, slots=True)
 class SectionFiles:
-    """The files that fio opens for one job section. ``paths`` has those of all its clones, as fio
-    joins them with ``directory=``, in order; ``sets`` is how many sets of files there are: one for
-    each clone, or 1 if all share the same."""
+    """The files that fio opens for one job section. ``paths`` has the files of all its clones in
+    order, as fio joins them with ``directory=``; ``sets`` is the number of sets of files: one for
+    each clone, or 1 if all clones share the same files."""
 
     name: str
     paths: tuple[str, ...] = ()
@@ -66,10 +65,10 @@ class SectionFiles:
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
-    """A job file as fio reads it; all values are fio's own, none is derived by us. ``sections`` are
-    the job sections in order, with their files; ``writes`` is True if any of them writes or trims,
-    which fio's own read-only switch tells. ``options`` are all options that fio has understood in
-    all sections ("" for one without a value)."""
+    """A job file as fio reads it; all values come from fio itself. ``sections`` are the job
+    sections in order, with their files; ``writes`` is True if any of them writes or trims, which
+    fio's own switch --readonly shows. ``options`` are all options that fio has understood in all
+    sections ("" for an option without a value)."""
 
     sections: tuple[SectionFiles, ...]
     writes: bool
@@ -124,7 +123,7 @@ def find_fio(path: str | None = None) -> Fio:
 @lru_cache(maxsize=8)
 def _version(executable: str, file: tuple[int, int, int]) -> Fio:
     """Ask fio for its version, once for each ``file`` (device, inode, time of change): a start of
-    fio costs 50 ms of CPU, and a run needs the version twice. If that raises, it is asked again the
+    fio costs 50 ms of CPU, and a run needs the version twice. If that fails, fio is asked again the
     next time."""
     answer = run_fio([executable, "--version"], None, Fence())
     banner = answer.stdout.strip()
@@ -156,12 +155,12 @@ def inspect(
 ) -> JobFacts:
     """Ask fio how it reads ``job_file``. Raises UsageError with fio's own message if it refuses the
     file. ``label`` is what messages call the job. The file's last section must be ``END``: there
-    fio gives up, after it has said what it would open, and before it has opened anything. fio is
-    fenced in and can write nowhere. ``writes``: the job is known to write."""
+    fio gives up, after it has printed the files that it would open, and before it has opened any.
+    fio is fenced in and can write nowhere. ``writes``: the job is known to write."""
     fence = Fence(open=(str(job_file.parent),))
     options = ["--debug=file,parse", str(job_file)]
     if not writes:
-        # a job that fio accepts with --readonly does the same without it
+        # a job that fio accepts with --readonly does the same without that option
         parsed = run_fio([fio.path, "--readonly", *options], cwd, fence)
         writes = not _reached_end(parsed.stdout)
     if writes:
@@ -173,7 +172,7 @@ def inspect(
         for message, in_words, what_helps in _LIMITS:
             if any(message in line for line in lines):
                 why, hint = in_words or why, what_helps
-        # the reason comes first: a job file's path can be longer than there is room on the screen
+        # put the reason first: a job file's path can be longer than the room on the screen
         reason = f": {why}" if why else ", but gives no reason"
         raise UsageError(f"fio rejects the job{reason} ({label}).", hint)
     sections = opened_files(parsed.stdout)
@@ -184,7 +183,7 @@ def inspect(
     return JobFacts(sections, writes, _options(parsed.stdout))
 
 
-# fio's message, the reason in words if they are better, what to do
+# a pattern in fio's message, the reason in words if these are better, and what to do
 _LIMITS = (
     ("size too small, must not be less", "", "Give a larger size=, or a smaller bs="),
     ("maximum number of jobs reached", "it has more jobs than fio can run (4,096 in fio 3.33)",
@@ -195,7 +194,7 @@ _LIMITS = (
 
 
 def _value_hint(why: str) -> str:
-    """Where fio explains the option that it rejects; "" if it is not about one."""
+    """Where fio explains the option that it rejects; "" if the message is not about an option."""
     if match := re.match(r"failed parsing ([a-z_0-9]+)=", why):
         return f"What it may be: fio --cmdhelp={match[1]}"
     return "List fio's options: fio --cmdhelp=all" if why.startswith("Bad option") else ""
@@ -204,7 +203,7 @@ def _value_hint(why: str) -> str:
 # a name that is not an option in any version of fio
 END = f"\n[{_END}]\n{_END}=1\n"
 _SECTION = re.compile(r"^parse +\d+ +Parsing section \[(.*)\]$")
-# the path as fio will open it, directory= included, and its place in its clone's list
+# the path as fio will open it, directory= included, and its index in its clone's list
 _OPENED = re.compile(r'^file +\d+ +file \S+ "(.*)" added at (\d+)$')
 
 
@@ -252,7 +251,7 @@ def error_line(lines: Sequence[str]) -> str:
     """The line with fio's error, in printable characters; "" if there is none."""
     messages = [line.strip() for line in lines if not _NOISE.search(line)]
     messages = [line for line in messages if line]
-    # the place in fio's source says less than any other line
+    # the line with the place in fio's source says less than any other line
     errors = sorted(
         (line for line in messages if _ERROR_WORDS.search(line)), key=_is_source_location
     )
@@ -283,8 +282,8 @@ def run_fio(
             for stream in (process.stdout, process.stderr):
                 if stream is not None:
                     stream.close()
-    # decoded like a file name: what is checked must be the very file that fio opens, and a
-    # carriage return in a name is no new line
+    # decoded like a file name: the name that is checked must be exactly the name that fio opens,
+    # and a carriage return in it is no new line
     out, err = (os.fsdecode(stream) for stream in streams)
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
@@ -300,8 +299,9 @@ def _start_failure(program: str, error: OSError) -> tuple[str, str]:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process and everything that it has started: if it is a script, its fio would go on.
-    This must happen before it is waited for: afterwards its group's number may belong to others."""
+    """Kill the process and everything that it has started: otherwise, if it is a script, its fio
+    would go on. This must happen before the process is waited for: afterwards the number of its
+    process group may belong to others."""
     if process.returncode is None:
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -335,7 +335,7 @@ def _wait_for_output(process: subprocess.Popen[bytes], name: str) -> tuple[bytes
 
 
 def _busy_s(pid: int) -> float:
-    """The CPU time of the process and of those it has started, because in a PID namespace fio is a
+    """The CPU time of the process and of its children, because in a PID namespace fio is a
     child."""
     return sum(cpu_s(process) or 0.0 for process in (pid, *children(pid)))
 
@@ -353,8 +353,8 @@ def parse_options(text: str) -> dict[str, str]:
 
 @lru_cache(maxsize=16)
 def read_fio_options(fio: Fio, engine: str = "") -> Mapping[str, str]:
-    """All options that a job with this engine can have, with fio's words. For each engine that
-    costs a start of fio (50 ms of CPU), once. Raises Missing if fio can't be started."""
+    """All options that a job with this engine can have, with fio's words. The first call for an
+    engine starts fio (50 ms of CPU). Raises Missing if fio can't be started."""
     options = parse_options(run_fio([fio.path, "--cmdhelp=all"], None, Fence()).stdout)
     if engine:
         answer = run_fio([fio.path, f"--enghelp={engine}"], None, Fence())
@@ -363,9 +363,9 @@ def read_fio_options(fio: Fio, engine: str = "") -> Mapping[str, str]:
 
 
 def check_option(fio: Fio, name: str, value: str, engine: str = "") -> None:
-    """Raises UsageError, with what may have been meant, if fio has no such option, does not accept
-    this value for it, or if jobs may not have it. For an empty ``value`` (which undoes the option)
-    only the name must be known. Errors that depend on the rest of the job are not found here."""
+    """Raises UsageError, with suggestions, if fio has no such option, if it does not accept this
+    value, or if jobs may not have the option. For an empty ``value`` (which undoes the option) only
+    the name must be known. Errors that depend on the rest of the job are not found here."""
     if name in PATH_OPTIONS:
         raise UsageError(
             f"{name}= conflicts with the target. Both set where the job runs.",
@@ -398,7 +398,7 @@ def _refuse(name: str, value: str, output: str, meaning: str) -> None:
 
     similar = difflib.get_close_matches(value, values, n=2)
     lines = [line for line in output.splitlines() if "failed parsing" not in line]
-    # "rwmixread: max value out of range: 170 (100 max)"
+    # an example: "rwmixread: max value out of range: 170 (100 max)"
     why = error_line(lines).removeprefix(f"{name}: ")
     raise UsageError(
         f"fio does not accept {name}={value}" + (f": {why}." if why else "."),

@@ -32,7 +32,8 @@ Value = TypeVar("Value")
 
 
 def shape_of(text: str) -> JobShape:
-    """The shape of all sections that run at once (with stonewall: of the largest)."""
+    """The shape of all sections together, which run at the same time. With stonewall, ``jobs`` and
+    ``in_flight`` are those of the largest section."""
     jobs = [section.options for section in jobfile.effective_sections(text)]
     if not jobs:
         return JobShape()
@@ -58,7 +59,7 @@ def shape_of(text: str) -> JobShape:
 
 
 def start_delay_s(text: str) -> float:
-    """How long all jobs wait before their first I/O, at most (startdelay=, also as a range)."""
+    """The longest time that all jobs wait before their first I/O (startdelay=, also as a range)."""
     delays = []
     for section in jobfile.effective_sections(text):
         value = section.options.get("startdelay", section.options.get("start_delay", "0"))
@@ -69,8 +70,8 @@ def start_delay_s(text: str) -> float:
 
 def text_without_depth(text: str, bound: bool = False) -> str:
     """The job without the options in which two runs of different depth differ: runs with equal
-    texts may be compared. ``bound``: its CPUs were chosen by the hardware queues, as many as it has
-    jobs."""
+    texts may be compared. ``bound``: its CPUs were chosen by the hardware queues, one for each
+    job."""
     left_out = _DEPTH | _CPUS if bound else _DEPTH
     parts = (
         sorted(f"{name}={expand_variables(value)}" for name, value in s.options.items()
@@ -81,7 +82,7 @@ def text_without_depth(text: str, bound: bool = False) -> str:
 
 
 def engine(options: Options) -> str:
-    """The ioengine; fio's default is psync."""
+    """The ioengine of a job; fio's default is psync."""
     return expand_variables(options.get("ioengine", "psync")).partition(":")[0]
 
 
@@ -104,7 +105,7 @@ def _offloads(options: Options) -> bool:
 
 
 def _sync_interval(options: Options) -> int | None:
-    """After how many writes a job syncs; ``None`` if it does not sync after writes."""
+    """The number of writes after which a job syncs; ``None`` if it does not sync after writes."""
     if _has_option([options], ("sync",)):
         return 1
     texts = [options[name] for name in ("fsync", "fdatasync", "sync_file_range") if name in options]
@@ -113,7 +114,7 @@ def _sync_interval(options: Options) -> int | None:
 
 
 def _smallest(jobs: Sequence[Options]) -> int | None:
-    """The smallest block size (bytes) of all jobs; ``None`` if one has a range or a mix of
+    """The smallest block size (bytes) of all jobs; ``None`` if one of them has a range or a mix of
     sizes."""
     all_sizes: list[int] = []
     for options in jobs:
@@ -129,7 +130,7 @@ def _smallest(jobs: Sequence[Options]) -> int | None:
 
 def _aligned(jobs: Sequence[Options]) -> int | None:
     """Alignment of all I/Os in bytes: the block size, unless offset or blockalign says otherwise.
-    fio itself rounds a percentage to blocks."""
+    An offset in percent counts as aligned, because fio rounds it to blocks."""
     alignment = 0
     for options in jobs:
         size = _smallest([options])
@@ -171,7 +172,7 @@ def _number(text: str | None) -> int:
     return max(1, int(digits)) if digits.isdecimal() else 1
 
 
-# Check the CPU lists of a job: fio silently reads invalid ones as CPU 0.
+# Check the CPU lists of a job, because fio silently reads invalid ones as CPU 0.
 
 
 OPTIONS = ("cpus_allowed", "verify_async_cpus", "log_compression_cpus")
@@ -205,7 +206,7 @@ def _check(label: str, value: str, online: set[int]) -> None:
 
 
 def cpu_list(cpus: set[int]) -> str:
-    """ "0-3,6": numbers in order, neighbours joined."""
+    """The CPUs as a list in fio's form, in order, with neighbours joined: "0-3,6"."""
     spans: list[list[int]] = []
     for cpu in sorted(cpus):
         if spans and cpu == spans[-1][-1] + 1:

@@ -23,7 +23,7 @@ MAX_JOB_FILE = 1 << 20
 
 def read_job(path: Path) -> str:
     """The text of a job file as ``jobfile.canonical_text`` writes it. Undecodable bytes are kept.
-    Raises UsageError if it is not a job file, or if the meaning of a line is not certain. The
+    Raises UsageError if the file is not a job file, or if the meaning of a line is not certain. The
     message begins with the reason, because a path can be longer than there is room on the
     screen."""
     try:
@@ -78,8 +78,9 @@ def check_options(text: str, label: str) -> None:
 
 
 def sets_filename(text: str) -> bool:
-    """True if a job itself says where it works (a path or a directory), so that no target is
-    needed. A shipped job's relative ``filename=`` only says that its threads share a file."""
+    """True if a job itself names the path or directory it works on, so that no target is needed.
+    Not to be asked about a shipped job: its relative ``filename=`` only makes its threads share a
+    file."""
     return any(
         "filename" in s.options or "directory" in s.options
         for s in jobfile.effective_sections(text)
@@ -100,8 +101,8 @@ def describe_job(text: str) -> str:
 
 
 def common_options(text: str) -> dict[str, str]:
-    """The options that are the same in all sections of a job, without those that say where it
-    works."""
+    """The options that are the same in all sections of a job, without those that name files or
+    directories."""
     jobs = [job.options for job in jobfile.effective_sections(text)]
     first, *others = jobs or [{}]
     return {
@@ -112,7 +113,7 @@ def common_options(text: str) -> dict[str, str]:
 
 
 def expand_variables(text: str) -> str:
-    """``${VAR}`` as fio expands it, from the environment (unset: empty)."""
+    """Expand ``${VAR}`` in a text as fio does, from the environment (unset: empty)."""
     out, rest = "", text
     while True:
         before, opening, tail = rest.partition("${")
@@ -123,8 +124,8 @@ def expand_variables(text: str) -> str:
 
 
 def escape_path(path: str) -> str:
-    """A path as a value of filename= or directory=, in which ``:`` separates paths (fio(1)). Raises
-    UsageError for a path that a job file can't express."""
+    """Write a path as a value of filename= or directory=, in which ``:`` separates paths (fio(1)).
+    Raises UsageError for a path that a job file can't express."""
     why = jobfile.why_unsafe(path)
     # fio has no escape for the backslash itself
     if "\\:" in path:
@@ -138,7 +139,7 @@ def escape_path(path: str) -> str:
 
 
 def join_paths(paths: Sequence[str]) -> str:
-    """Several paths as one value. Raises UsageError like ``escape_path``."""
+    """Write several paths as one value. Raises UsageError like ``escape_path``."""
     for path in paths[:-1]:
         if path.endswith("\\"):
             escape_path(path + ":")
@@ -146,7 +147,7 @@ def join_paths(paths: Sequence[str]) -> str:
 
 
 def count_of(text: str | None) -> int:
-    """A count of at least 1, which is also the value if none is given."""
+    """A count of at least 1; 1 also if no count is given."""
     with contextlib.suppress(ValueError):
         return max(1, int(expand_variables(text or "1")))
     return 1
@@ -160,7 +161,7 @@ def uses_direct_io(job: Section) -> bool:
 
 
 def largest_block(job: Section) -> int:
-    """The largest I/O of a job in bytes, as far as the text says."""
+    """The largest I/O of a job in bytes, as far as its text shows."""
     sizes = [4096]
     for name in ("bs", "blocksize", "bsrange", "blocksize_range"):
         for part in expand_variables(job.options.get(name, "")).replace("-", ",").split(","):
@@ -171,12 +172,13 @@ def largest_block(job: Section) -> int:
 
 
 def absolute_files(facts: JobFacts, cwd: Path) -> tuple[str, ...]:
-    """Every file the job opens, as fio joins it, as an absolute path."""
+    """The absolute path of every file the job opens, as fio joins it."""
     return tuple(dict.fromkeys(os.path.join(cwd, path) for path in facts.paths))
 
 
 def check_section_names(text: str, facts: JobFacts) -> None:
-    """Raise UsageError if a section has the name of a device: fio would use it as the file."""
+    """Raise UsageError if a section has the name of an existing device or directory: fio would use
+    that as its file."""
     for job, section in zip(jobfile.effective_sections(text), facts.sections, strict=True):
         if "filename" not in job.options and job.name in map(_base_name, section.paths):
             raise UsageError(
@@ -187,7 +189,7 @@ def check_section_names(text: str, facts: JobFacts) -> None:
 
 
 def check_streams(facts: JobFacts) -> None:
-    """UsageError for a file called ``-``."""
+    """Raise UsageError for a file called ``-``."""
     if "-" in facts.paths:
         raise UsageError(
             "The job opens -, which means standard input or output to fio.",
@@ -196,7 +198,7 @@ def check_streams(facts: JobFacts) -> None:
 
 
 def _base_name(path: str) -> str:
-    # the part after the directory; a section's name may contain slashes
+    # the part after the directory: a section's name may contain slashes
     return path if path.startswith("/") else path.rpartition("/")[2]
 
 

@@ -18,9 +18,9 @@ LABELS = ("Title", "Measures", "Source", "Look at", "Writes", "Teaches", "Run")
 @dataclass(frozen=True, slots=True)
 class ShippedJob:
     """A shipped job file, with the fields of its header comment (one line each, "" if absent).
-    ``writes`` is what the comment says; fio/inspect.py has fio's own answer. ``run`` is the command
-    that reproduces the measurement in the source document, with DEV for the device ("": none).
-    ``text`` is the whole file."""
+    ``writes`` is what the comment says; fio/inspect.py finds out what fio itself says. ``run`` is
+    the command that reproduces the measurement in the source document, with DEV for the device ("":
+    none). ``text`` is the whole file."""
 
     name: str
     path: Path
@@ -37,8 +37,8 @@ class ShippedJob:
 def parse_header(text: str) -> dict[str, str]:
     """The ``# Label: text`` lines at the top of a job file, continuation lines joined.
 
-    Keys are those of ``LABELS`` that were found. The first line that is not a comment ends it. A
-    file that does not use the labels gives an empty result."""
+    The keys are the labels of ``LABELS`` that the file has. The first line that is not a comment
+    ends it. A file that does not use the labels gives an empty result."""
     fields: dict[str, list[str]] = {}
     current: list[str] = []
     for line in text.splitlines():
@@ -65,7 +65,7 @@ def job_paths() -> dict[str, Path]:
 
 
 def is_shipped(path: Path) -> bool:
-    """True if this very file is one of the shipped ones (a copy of one is not)."""
+    """True if this very file is a shipped one (a copy of it is not)."""
     try:
         return path.resolve() in {shipped.resolve() for shipped in job_paths().values()}
     except Missing:
@@ -73,7 +73,7 @@ def is_shipped(path: Path) -> bool:
 
 
 def load_job(path: Path) -> ShippedJob:
-    """Load a job file with the fields of its comment block."""
+    """Load a job file, with the fields of its header comment."""
     text = path.read_text(encoding="utf-8", errors="replace")
     head = parse_header(text)
     return ShippedJob(
@@ -84,7 +84,7 @@ def load_job(path: Path) -> ShippedJob:
         source=head.get("Source", ""),
         look_at=head.get("Look at", ""),
         teaches=head.get("Teaches", ""),
-        # a job whose comment does not say is assumed to write
+        # a job is assumed to write unless its comment says that it does not
         writes=head.get("Writes", "").lower() != "no",
         text=text,
         run=head.get("Run", ""),
@@ -92,25 +92,26 @@ def load_job(path: Path) -> ShippedJob:
 
 
 def shipped_jobs() -> tuple[ShippedJob, ...]:
-    """All shipped jobs: iopstui's own, then those of each document, each group sorted by name."""
+    """All shipped jobs: first iopstui's own, then the jobs of each document, each group sorted by
+    name."""
     jobs = [load_job(path) for path in job_paths().values()]
     return tuple(sorted(jobs, key=lambda job: (publisher(job.source), job.name)))
 
 
 def publisher(source: str) -> str:
-    """The publisher of the job: the beginning of its ``source``; "" for iopstui's own."""
+    """The publisher of the job: the beginning of its ``source``; "" for iopstui's own jobs."""
     name = source.partition(",")[0].strip()
     return "" if not name or name.startswith(OWN_PUBLISHER) else name
 
 
 def publisher_heading(source: str) -> str:
-    """The heading above the jobs of one origin in a list."""
+    """The heading above the jobs of one publisher in a list."""
     return publisher(source) or GENERAL
 
 
 def find_shipped(name: str) -> ShippedJob:
-    """The shipped job of that name, or the only one whose name begins like that. Raises UsageError
-    if there is none."""
+    """The shipped job of that name, or the only shipped job whose name begins like that. Raises
+    UsageError if there is none."""
     paths = job_paths()
     chosen = _find_job(name, paths)
     if chosen is None:
@@ -130,9 +131,9 @@ def _may_exist(path: str) -> bool:
 
 
 def find_job(name_or_path: str) -> Path:
-    """The file of a shipped job, or any path. Raises UsageError if it is neither. A shipped name
-    has precedence: ``./NAME`` means a file of the same name. A beginning that only one shipped name
-    has is enough, unless a file has that name."""
+    """The file of a shipped job, or of any path. Raises UsageError if there is neither. A shipped
+    name has precedence: ``./NAME`` means a file of the same name. The beginning of a name is enough
+    if only one shipped job has it and no file has that name."""
     if "/" in name_or_path:
         if _may_exist(name_or_path):
             return Path(name_or_path)
@@ -178,13 +179,13 @@ def _advice(name: str, paths: dict[str, Path]) -> str:
 
 def shipped_directory(name: str, kind: str) -> Path:
     """Directory of the shipped ``name`` ("jobs"): inside the installed package, or beside it in a
-    checkout. ``kind`` is what a user may give instead, for the error. Raises Missing."""
+    checkout. ``kind`` names what a user may give instead, for the error message. Raises Missing."""
     package = Path(iopstui.__file__).resolve().parent
     inside, checkout = package / name, package.parent / name
     if inside.is_dir():
         return inside
     # pyproject.toml shows that it is a checkout: beside an installed package, a directory of that
-    # name is somebody else's
+    # name belongs to others
     if checkout.is_dir() and (package.parent / "pyproject.toml").is_file():
         return checkout
     raise Missing(

@@ -3,8 +3,8 @@
 fio truncates existing files, and follows links. So it writes into a private directory, and
 afterwards a log gets its intended name only if nothing else has that name.
 
-With ``--io-log`` fio logs each I/O there, for the list of the slowest. It keeps the log in memory
-until its jobs end, and has no limit for it, so a run is ended when that becomes too much."""
+With ``--io-log`` fio logs each I/O there, for the list of the slowest. fio keeps that log in memory
+without a limit until its jobs end, so a run is ended when the log becomes too large."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ EACH_IO = "each-io"
 _EACH_IO_OPTIONS = {"log_offset": "1", "log_avg_msec": "0", "per_job_logs": "1"}
 _LOG_OPTIONS = (*_EACH_IO_OPTIONS, "log_max_value", "log_hist_msec", "log_window_value")
 _NO_LATENCY_OPTIONS = ("disable_clat", "gtod_reduce")
-"""Without completion latencies fio writes no log of them."""
+"""With these options fio measures no completion latencies, so it writes no log of them."""
 IO_LOG_BYTES = 150
-"""The memory that fio needs for an I/O: 48 bytes in each of the three latency logs."""
+"""The bytes that fio needs to log an I/O: 48 in each of the three latency logs."""
 MAX_LOG_BYTES = 2 << 30
 
 
@@ -57,14 +57,14 @@ class FioLogs:
 
     @property
     def options(self) -> dict[str, str]:
-        """Options of fio for a log of each I/O; empty without one."""
+        """Options of fio for a log of each I/O; empty if none is wanted."""
         if not self._memory_limit or self.directory is None:
             return {}
         return {"write_lat_log": str(self.directory / EACH_IO), **_EACH_IO_OPTIONS}
 
     def overrun(self, ios: int) -> str:
         """Why the run has to end after this number of I/Os (fio keeps their log in memory); "" if
-        not."""
+        it may go on."""
         if not self._memory_limit or ios * IO_LOG_BYTES <= self._memory_limit:
             return ""
         return (
@@ -98,7 +98,7 @@ class FioLogs:
         try:
             files = sorted(self.directory.iterdir()) if self.directory is not None else []
         except FileNotFoundError:
-            # a run that was held and never started: its guard has removed everything
+            # the run was held and never started: its guard has removed everything
             return problems
         for file in files:
             number, _, suffix = file.name.partition(".")[0].partition("_")
@@ -179,7 +179,7 @@ def _check_directory(directory: Path) -> None:
 
 
 def _named_logs(text: str) -> Sequence[tuple[str, bool]]:
-    """Every option that names a log, as (value, whether that is the whole name)."""
+    """Every option that names a log, with its value and whether that is the log's whole name."""
     return [
         (value, name in FILE_LOGS)
         for section in jobfile.sections(text)

@@ -35,9 +35,9 @@ OUTPUT = "status.json"
 MESSAGES = ("stdout", "stderr")
 READ_CHUNK = 1 << 20
 PUNCH_HOLE_BYTES = 1 << 20
-# how many bytes fio may write while nobody reads, after the first part was read
+# how many bytes fio may write unread once the first part was read
 MAX_UNREAD_BYTES = 64 << 20
-# how many bytes of fio's messages are kept; they are read only at its end
+# how many bytes of fio's messages are kept; they are read only when fio has ended
 MAX_MESSAGE_BYTES = 1 << 16
 CLOSE_WITHIN_S = 2.0
 # longest silence of iopstui (stopped, or hung) before the guard ends fio
@@ -90,7 +90,7 @@ class FioProcess:
         self._is_over = False
         self._fd = _create_output(private)
         self._offset = self._punched = 0
-        # each descriptor, and up to where its bytes were given back
+        # for each descriptor, the position up to which its bytes were given back
         self._messages: dict[str, tuple[int, int]] = {}
         self._guard_buffer = b""
         self._inotify = _watch(private / OUTPUT)
@@ -113,8 +113,8 @@ class FioProcess:
 
     @property
     def wakes_on_output(self) -> bool:
-        """Whether one of ``wake_fds`` tells when fio has written something; not every machine can
-        do that."""
+        """Whether one of ``wake_fds`` becomes readable when fio has written something; not every
+        machine can do that."""
         return self._inotify is not None
 
     def read_output(self) -> bytes:
@@ -151,9 +151,9 @@ class FioProcess:
                 self._messages[name] = (fd, end)
 
     def _raise_size_limit(self) -> None:
-        """Raise the main process's limit on file sizes in time (prlimit(2)), because fio's
-        documents grow without end. It starts with the limit of its jobs (``Fence.fsize``), which
-        inherit it by fork; only the main process gets more."""
+        """Raise the limit on file sizes of fio's main process before it is reached (prlimit(2)),
+        because its documents grow without end. The main process starts with the limit of its jobs
+        (``Fence.fsize``), which inherit it by fork; only the main process gets more."""
         if self._size_limit is None or self.pid is None or self._offset == 0:
             return
         if self._offset < self._size_limit // 2 and self._size_limit >= MAX_UNREAD_BYTES:
@@ -164,7 +164,8 @@ class FioProcess:
             resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (self._size_limit, hard))
 
     def read_guard(self) -> list[GuardMessage]:
-        """Read the guard's messages since the last call; "gone" once it has closed its end."""
+        """Read the guard's messages since the last call; the last one is "gone", once the guard has
+        closed its end."""
         assert self._guard.stdout is not None
         if self._guard.stdout.closed:
             return []
@@ -188,8 +189,8 @@ class FioProcess:
         return messages
 
     def _kill(self) -> None:
-        """Kill fio after its guard was killed. The kernel tells fio to end then, but a stopped fio
-        can't react, nor can its jobs without it."""
+        """Kill fio after its guard was killed. The kernel then sends fio a signal to end, but a
+        stopped fio can't react, nor can its jobs without it."""
         if (
             self.pid is None
             or self._fio_start_time is None
@@ -206,9 +207,9 @@ class FioProcess:
             os.write(self._guard.stdin.fileno(), command.encode() + b"\n")
 
     def send_heartbeat(self) -> None:
-        """Tell the guard that we still run; often enough if called every ``deadline_s`` / 12. If
-        somebody has stopped the guard (SIGSTOP), it is continued: else it would notice neither
-        fio's end nor us."""
+        """Tell the guard that we still run. It is enough to call this every ``deadline_s`` / 12. A
+        guard that somebody has stopped (SIGSTOP) is continued: otherwise it would notice neither
+        fio's end nor ours."""
         now = time.monotonic()
         if self._beat_s is not None and now - self._beat_at >= self._beat_s:
             self._beat_at = now
@@ -243,11 +244,11 @@ class FioProcess:
 
     @property
     def guard_pid(self) -> int:
-        """PID of the guard, which all processes of this run are below."""
+        """PID of the guard; all processes of this run are below it."""
         return self._guard.pid
 
     def guard_busy_s(self) -> float | None:
-        """CPU time of the guard so far, fio's not included; ``None`` once it is gone."""
+        """CPU time of the guard so far, without fio's; ``None`` once the guard is gone."""
         return cpu_s(self._guard.pid)
 
     def jobs_alive(self) -> bool | None:
@@ -294,7 +295,7 @@ def _parse_guard_message(line: str) -> GuardMessage:
 
 
 def _create_output(private: Path) -> int:
-    """The descriptor of the file that fio writes its documents into."""
+    """Create the file that fio writes its documents into; return its descriptor."""
     try:
         return private_files.create(private, OUTPUT)
     except OSError as error:
@@ -308,7 +309,7 @@ def _guard_options(hold: bool, deadline_s: float | None) -> list[str]:
 
 
 def _guard_missing(error: OSError) -> Missing:
-    # a limit of this shell or machine, as in inspect.py, when fio is asked about a job
+    # a limit of this shell or machine; treated as in inspect.py, when fio is asked about a job
     return Missing(
         f"Cannot start {sys.executable}, which guards fio: {error.strerror}.",
         hint_for_limit(error, ""),
@@ -352,8 +353,8 @@ def _watch(path: Path) -> int | None:
 
 
 def _punch(fd: int, end: int) -> None:
-    """Give the first ``end`` bytes back (fallocate(2)); not possible everywhere, but never
-    essential."""
+    """Give the first ``end`` bytes back to the file system (fallocate(2)). This is not possible
+    everywhere, but never essential."""
     libc = ctypes.CDLL(None, use_errno=True)
     mode = _FALLOC_FL_PUNCH_HOLE | _FALLOC_FL_KEEP_SIZE
     if struct.calcsize("P") == 8:

@@ -27,7 +27,7 @@ from iopstui.model.sizes import part_bytes, size_bytes
 _RUN_OPTIONS = (
     "startdelay",
     "io_submit_mode",
-    # the files must exist afterwards, and stay
+    # options that would remove the files, which must exist afterwards
     "create_on_open",
     "unlink",
     "unlink_each_loop",
@@ -40,8 +40,8 @@ _RUN_OPTIONS = (
 # nothing is measured, so fio need not calibrate the CPU's clock (60 ms of CPU)
 _CLOCK = {"clocksource": "clock_gettime"}
 _BLOCK_SIZES = ("blocksize", "bsrange", "blocksize_range", "bssplit")
-# files are written in blocks of the job's size: with 3 bytes at a time that would take for ever, so
-# never less than a page is written at once
+# at least a page is written at once: fio fills files in blocks of the job's size, and 3 bytes at a
+# time would take for ever
 MIN_BLOCK = 4096
 IDLE_S = 30.0
 
@@ -62,7 +62,8 @@ def _has_small_blocks(section: jobfile.Section) -> bool:
 
 
 def _has_small_files(section: jobfile.Section) -> bool:
-    """Whether the section has small files: a file must be at least as long as a block."""
+    """Whether the section has files smaller than MIN_BLOCK, which can't be written in larger
+    blocks."""
     options = section.options
     files = size_bytes(options.get("nrfiles", "1")) or 1
     sizes = [size_bytes(part) for part in options.get("filesize", "").split("-")]
@@ -91,8 +92,8 @@ class StallDetector:
         self._since = 0.0
 
     def feed(self, t: float, work: LayoutWork) -> bool:
-        """Note the ``work`` at ``t`` seconds. Returns True once nothing was written and hardly
-        anything done for ``IDLE_S``."""
+        """Note the ``work`` at ``t`` seconds. Return True once nothing was written, and hardly
+        anything else done, for ``IDLE_S``."""
         last, self._last = self._last, self._last or work
         if last is None or self._has_progressed(t - self._since, last, work):
             self._last, self._since = work, t
@@ -125,18 +126,19 @@ SILENT_LAYOUT = (
 
 
 SizeOf = Callable[[str], "int | None"]
-# with these, something else decides what is written: a trace, the free space, a random pace
+# with these options, something else decides how much is written: a trace, the free space, a random
+# pace
 _UNBOUNDED_OPTIONS = ("read_iolog", "fill_device", "fill_fs", "profile")
 _RATE_PROCESS = "rate_process"
 RAMPS = 2
-"""How many more seconds of writes at the job's rate are allowed, because fio catches up after it
+"""Seconds of additional writes at the job's rate that are allowed, because fio catches up after it
 was late."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteBound:
-    """How much jobs may write, in bytes, and the block size: a clone may exceed its size by one
-    block if the size is not a multiple of it."""
+    """The most that jobs may write, in bytes, and the block size: a clone may exceed its size by
+    one block if the size is not a multiple of it."""
 
     nominal: int
     excess: int
@@ -185,8 +187,8 @@ def layout_bytes(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -
 
 
 def run_seconds(text: str, writers: bool = True) -> float | None:
-    """An upper bound in seconds of how long the jobs (``writers``: only those that write) may take
-    by their own options, one stage after another. ``None`` if one has no limit of time."""
+    """An upper bound in seconds of the time that the jobs (``writers``: only those that write) may
+    take by their own options, one stage after another. ``None`` if a job has no limit of time."""
     times = [
         _seconds(job)
         for job in jobfile.effective_sections(text)
@@ -222,7 +224,7 @@ def _is_set(text: str) -> bool:
 
 
 def _existing_bytes(files: SectionFiles, size_of: SizeOf) -> int | None:
-    """The bytes that one clone works on, if everything exists already."""
+    """The bytes of existing files that one clone works on; ``None`` if a file does not exist."""
     sizes = [size_of(path) for path in files.paths]
     existing_sizes = [size for size in sizes if size]
     return sum(existing_sizes) if sizes and len(existing_sizes) == len(sizes) else None
@@ -241,7 +243,7 @@ def _by_rate(job: Section) -> int | None:
 
 
 def _write_rate(job: Section, name: str) -> int | None:
-    """The part for writes of "R,W,T"; a single value holds for each direction."""
+    """The write rate in a value "R,W,T"; a single rate holds for each direction."""
     parts = expand_variables(job.options.get(name, "")).split(",")
     part = parts[1] if len(parts) > 1 else parts[0]
     return size_bytes(part, job.options) or None
@@ -257,8 +259,9 @@ def _seconds(job: Section) -> float | None:
 
 
 def _layout_bytes(job: Section, files: SectionFiles, size_of: SizeOf) -> int | None:
-    """Bytes in files that don't exist yet: they are filled first if the job reads or overwrites.
-    Existing files can't be extended: the fence does not allow fio to create them anew."""
+    """Bytes in files that don't exist yet and are filled first, because the job reads or
+    overwrites. Existing files can't be extended: the fence does not allow fio to create them
+    anew."""
     kind = (_first_option(job, "rw", "readwrite") or "read").partition(":")[0]
     reads = "read" in kind or kind in ("rw", "randrw")
     if not (reads or flag(job.options, "overwrite")):

@@ -1,1 +1,1 @@
-"""Readers of the kernel: parse_x(text) is pure, read_x(roots) reads."""
+"""Readers of the kernel's files: parse_x(text) is pure, read_x(roots) reads."""

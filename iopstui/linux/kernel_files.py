@@ -43,12 +43,12 @@ File: TypeAlias = Path | str
 def read_bytes(path: File) -> bytes | None:
     """The attribute's bytes; None if it is missing, unreadable or not a file."""
     try:
-        # a file object would need four more system calls; hundreds of attributes are read every few
-        # seconds
+        # a file object would need four more system calls, and hundreds of attributes are read every
+        # few seconds
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             parts = [os.read(fd, 2 * PAGE)]
-            # a file of /proc may come in short pieces: only an empty read is its end
+            # a file of /proc may come in short pieces: only an empty read means its end
             while parts[-1]:
                 parts.append(os.read(fd, CHUNK_BYTES))
             return b"".join(parts)
@@ -59,12 +59,12 @@ def read_bytes(path: File) -> bytes | None:
 
 
 def decode(data: bytes) -> str:
-    """UTF-8, with undecodable bytes kept the way Python keeps them in file names."""
+    """Decode UTF-8; undecodable bytes are kept the way Python keeps them in file names."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def read_text(path: File) -> str | None:
-    """The attribute without NULs and surrounding white space; None if nothing is left."""
+    """The attribute as text, without NULs and surrounding white space; None if nothing is left."""
     data = read_bytes(path)
     if data is None:
         return None
@@ -82,13 +82,13 @@ def parse_int(text: str) -> int | None:
 
 
 def read_count(path: File) -> int | None:
-    """A decimal attribute that can't be negative; -1 ("unknown") and garbage are None."""
+    """A decimal attribute that can't be negative; None for -1 ("unknown") and garbage."""
     value = read_int(path)
     return value if value is not None and value >= 0 else None
 
 
 def read_flag(path: File) -> bool | None:
-    """An attribute that is 0 or 1."""
+    """An attribute that is 0 or 1, as a boolean; None if it is not a number."""
     value = read_int(path)
     return None if value is None else value != 0
 

@@ -92,7 +92,7 @@ def _iscsi_endpoints(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
 
 
 def _endpoint(address: str, port: str, kind: str) -> Endpoint | None:
-    """The endpoint; ``None`` if these are not an address and a port."""
+    """The server's endpoint; ``None`` if these are not an address and a port."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -150,11 +150,11 @@ def tcp_sockets(port: int, version_6: bool = False) -> list[TcpSocket]:
 
 
 def request(family: int, port: int) -> bytes:
-    """A request for the connections of a family to a port, with struct tcp_info."""
+    """A request for the connections of an address family to a port, with struct tcp_info."""
     body = _REQUEST.pack(
         family, socket.IPPROTO_TCP, 1 << (INET_DIAG_INFO - 1), 0, 1 << ESTABLISHED, bytes(48)
     )
-    # each test consists of its jump and its value; a jump beyond the end means no
+    # each test is a jump and its value; a jump beyond the end means no match
     tests = struct.pack("=BBHBBH", BC_D_GE, 8, 20, 0, 0, port)
     tests += struct.pack("=BBHBBH", BC_D_LE, 8, 12, 0, 0, port)
     body += struct.pack("=HH", 4 + len(tests), INET_DIAG_REQ_BYTECODE) + tests
@@ -186,7 +186,7 @@ def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def parse_socket(body: bytes) -> TcpSocket:
-    """One connection of an answer."""
+    """Parse one connection of an answer."""
     family, _, _, _, local_port, remote_port, _, to, _, _, _, _, received, sent, _, _ = (
         _MESSAGE.unpack_from(body)
     )
@@ -220,7 +220,7 @@ MAX_CONNECTIONS = 64
 
 
 class ConnectionReader:
-    """Reads the connections repeatedly; gives up if the kernel refuses. To be used by one
+    """Reads the connections repeatedly. It gives up if the kernel refuses. To be used by one
     thread."""
 
     def __init__(

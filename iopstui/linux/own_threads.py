@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 
 class Clock:
-    """Monotonic nanoseconds for intervals, wall milliseconds for labels."""
+    """Clocks: monotonic nanoseconds for intervals, wall milliseconds for labels."""
 
     def monotonic_ns(self) -> int:
         """CLOCK_MONOTONIC."""
@@ -28,13 +28,13 @@ class Clock:
         return time.time() * 1000
 
     def own_busy_s(self) -> float:
-        """User and system time of this process so far, all threads (CLOCK_PROCESS_CPUTIME_ID)."""
+        """User and system time of all threads of this process so far (CLOCK_PROCESS_CPUTIME_ID)."""
         return time.process_time()
 
 
 @lru_cache(maxsize=1)
 def initial_cpus() -> frozenset[int]:
-    """The CPUs that iopstui was started on, before it confined itself; fio gets these."""
+    """The CPUs that iopstui was started on, before it restricted itself to some; fio gets these."""
     return frozenset(os.sched_getaffinity(0))
 
 
@@ -44,7 +44,7 @@ def current_cpus() -> frozenset[int]:
 
 
 def pin(cpus: Collection[int]) -> None:
-    """Confine all threads of iopstui to ``cpus``. Raises OSError if none of them can be used."""
+    """Restrict all threads of iopstui to ``cpus``. Raises OSError if none of them can be used."""
     initial_cpus()
     for thread in _threads():
         with contextlib.suppress(ProcessLookupError):
@@ -63,7 +63,7 @@ def unpinned() -> Iterator[None]:
 
 
 def renice_others(nice: int) -> None:
-    """Lower the priority of all threads but this one, and so of all threads they start, to
+    """Lower the priority of all threads but this one, and of all threads that they start, to
     ``nice``, unless it is already lower."""
     for thread in _threads():
         if thread != threading.get_native_id():
@@ -76,11 +76,11 @@ def _threads() -> list[int]:
     return [int(name) for name in os.listdir("/proc/self/task")]
 
 
-# Processes that end with the one that started them, however that ends.
+# Commands that end when the process that started them ends, however it ends.
 
 
 END_TIMEOUT_S = 15.0
-# prctl(PR_SET_PDEATHSIG, SIGTERM); too late if the parent has already ended
+# prctl(PR_SET_PDEATHSIG, SIGTERM) comes too late if the parent has already ended
 _TIE = """\
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 15, 0, 0, 0)
@@ -102,8 +102,8 @@ def tied_command(command: Sequence[str]) -> list[str]:
 def tied_process(
     command: Sequence[str], cwd: Path | None = None, **streams: Any
 ) -> Iterator[subprocess.Popen[str]]:
-    """Start ``command`` without input; end it if it still runs when the block is left. It has time
-    to undo what it has changed. Raises OSError."""
+    """Start ``command`` without input; end it if it still runs when the block is left. It gets time
+    to undo its changes. Raises OSError."""
     process = subprocess.Popen(
         tied_command(command), cwd=cwd, stdin=subprocess.DEVNULL, text=True, **streams
     )
@@ -122,11 +122,11 @@ def tied_process(
 
 
 class BackgroundReader:
-    """Reads in a thread of its own, one reading at a time: a disk, drive or server that hangs stops
-    nothing else. To be used by one thread."""
+    """Reads in a thread of its own, one reading at a time: a disk, drive or server that hangs
+    blocks nothing else. To be used by one thread."""
 
     name: ClassVar[str]
-    """Of the thread."""
+    """The name of the thread."""
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
@@ -137,7 +137,8 @@ class BackgroundReader:
         return self._thread is not None and self._thread.is_alive()
 
     def _begin(self, read: Callable[..., None], *arguments: object) -> bool:
-        """Begin a reading; False while one is under way, and where no more threads are allowed."""
+        """Begin a reading; return False while another one is under way, or if no more threads are
+        allowed."""
         if self._closed or self._is_reading:
             return False
         thread = threading.Thread(target=read, args=arguments, name=self.name, daemon=True)
@@ -149,11 +150,12 @@ class BackgroundReader:
         return True
 
     def _wait(self, seconds: float | None = None) -> bool:
-        """Wait for a current reading (``None``: until it ends); False if it goes on."""
+        """Wait up to ``seconds`` for a current reading (``None``: until it ends); False if it has
+        not ended."""
         if self._thread is not None:
             self._thread.join(seconds)
         return not self._is_reading
 
     def close(self) -> None:
-        """Begin no further reading. Does not wait for a current one."""
+        """Begin no more readings. Does not wait for a current one."""
         self._closed = True

@@ -23,11 +23,11 @@ from iopstui.text import printable
 
 
 ANSWER_TIMEOUT_S = 5.0
-"""Enough for a mount of autofs, too."""
+"""Long enough for a mount by autofs, too."""
 KILL_TIMEOUT_S = 0.2
-"""Time for a killed process to end."""
+"""How long to wait for a killed process to end."""
 MAX_LINKS = 40
-"""As many as the kernel follows (path_resolution(7))."""
+"""As many symbolic links as the kernel follows (path_resolution(7))."""
 _SERVED_TYPES = frozenset({
     "nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre", "autofs", "gfs2",
     "ocfs2", "beegfs", "gpfs", "pvfs2", "coda", "orangefs",
@@ -48,8 +48,8 @@ def require_answer(path: Path, roots: Roots, limit_s: float = ANSWER_TIMEOUT_S) 
 
 
 def require_answers(paths: Sequence[Path], roots: Roots) -> None:
-    """UsageError if one of the paths leads to such a file system. Costs next to nothing on a
-    machine without any."""
+    """UsageError if one of the paths leads to a file system that does not answer
+    (``require_answer``). Costs next to nothing on a machine without network file systems."""
     if any(map(is_network_mount, read_own_mounts(roots))):
         for path in dict.fromkeys(paths):
             require_answer(path, roots)
@@ -65,7 +65,7 @@ def find_hung_mount(
 
 def find_hung_paths(paths: Sequence[Path], limit_s: float = ANSWER_TIMEOUT_S) -> list[Path]:
     """The paths whose file systems do not answer within the limit. An error is an answer, too. All
-    are tried at once, each by a separate process."""
+    are tried at the same time, each by a separate process."""
     probes: list[tuple[Path, int, int]] = []
     try:
         for path in paths:
@@ -83,7 +83,7 @@ def find_hung_paths(paths: Sequence[Path], limit_s: float = ANSWER_TIMEOUT_S) ->
         ]
     finally:
         for _, pid, reader in probes:
-            # also on an interrupt; a process that waits in the kernel ends when it can
+            # kill it also on an interrupt; a process that waits in the kernel ends when it can
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0 if _has_ended(reader, KILL_TIMEOUT_S) else os.WNOHANG)
             os.close(reader)
@@ -106,7 +106,7 @@ def find_network_mount(path: Path, mounts: Sequence[MountEntry]) -> MountEntry |
         candidate = os.path.join(resolved, part)
         inside = _mount_of(candidate, mounts)
         try:
-            # a mount point is no link, and checking that would access it
+            # a mount point is no link, and asking whether it is would access it
             link = "" if inside is not mount else os.readlink(candidate)
         except OSError:
             link = ""
@@ -121,19 +121,19 @@ def find_network_mount(path: Path, mounts: Sequence[MountEntry]) -> MountEntry |
 
 
 def is_network_mount(mount: MountEntry) -> bool:
-    """Whether a server or a program serves its files. (fuseblk is on a local disk, but also served
-    by a program.)"""
+    """Whether a server or a program serves a mount's files. (fuseblk counts as well: its files are
+    on a local disk, but a program serves them.)"""
     return mount.fstype in _SERVED_TYPES or mount.fstype.startswith("fuse")
 
 
 def mount_text(mount: MountEntry) -> str:
-    """A mount for people: where it is, its type and its server."""
+    """A mount as text: where it is, its type and its server."""
     source = "" if mount.source in ("none", mount.fstype) else f" of {mount.source}"
     return printable(f"{mount.mountpoint} ({mount.fstype}{source})")
 
 
 def how_to_unmount(mount: MountEntry) -> str:
-    """What to do about a mount that does not answer."""
+    """How to get rid of a mount that does not answer."""
     return (
         "Check the server and the network. If it will not come back: "
         f"umount -f -l {printable(mount.mountpoint)}"
@@ -145,7 +145,7 @@ def _reversed_parts(path: str) -> list[str]:
 
 
 def _mount_of(path: str, mounts: Sequence[MountEntry]) -> MountEntry | None:
-    """The longest mount point above the path, the last if equal."""
+    """The longest mount point above the path; of several equal ones the last."""
     longest: MountEntry | None = None
     for mount in mounts:
         above = mount.mountpoint.rstrip("/")
@@ -156,14 +156,14 @@ def _mount_of(path: str, mounts: Sequence[MountEntry]) -> MountEntry | None:
 
 
 def _touch_and_exit(path: Path, writer: int) -> None:
-    """Run in the child: the parent's files must be closed, or readers of its output would wait for
-    this process."""
+    """Touch the path, in the child. The files of the parent must be closed first, or readers of its
+    output would wait for this process."""
     try:
         os.dup2(writer, 0)
         os.closerange(1, 1 << 16)
         while not os.path.exists(path) and path != path.parent:
             path = path.parent
-        # cached attributes need no server; free space does
+        # cached attributes need no server, so ask for free space, which does
         os.statvfs(path)
     finally:
         os._exit(0)
@@ -174,7 +174,7 @@ def _has_ended(reader: int, limit_s: float) -> bool:
     return bool(select.select([reader], [], [], max(0.0, limit_s))[0])
 
 
-# Work on files whose server may go away meanwhile.
+# Work on files whose server may go away during the work.
 #
 # A call on such a file may never return, and cannot be interrupted. So it runs in a thread that can
 # be left behind.
@@ -190,10 +190,10 @@ def call_with_timeout(
     roots: Roots,
     limit_s: float = ANSWER_TIMEOUT_S,
 ) -> T:
-    """Return or raise what ``work`` does. UsageError if it takes longer than the limit and a mount
-    on the way to one of the places (absolute; ``work`` may add to them) does not answer; if the
-    work ends later, its result goes to ``discard``. A machine without such mounts needs no
-    thread."""
+    """Return the result of ``work``, or raise its exception. UsageError if it takes longer than the
+    limit and a mount on the way to one of the places (absolute; ``work`` may add to them) does not
+    answer; if the work ends later, its result goes to ``discard``. A machine without such mounts
+    needs no thread."""
     if not any(map(is_network_mount, read_own_mounts(roots))):
         return work()
     task = _Task(work, discard)
@@ -221,13 +221,13 @@ class _Task(Generic[T]):
         return not self._thread.is_alive()
 
     def result(self) -> T:
-        """The call's result; raises the call's exception."""
+        """The call's result; raises the exception of the call."""
         if self._error is not None:
             raise self._error
         return self._results.pop()
 
     def abandon(self) -> None:
-        """Give up waiting for the result, if it has not been taken."""
+        """Give up waiting for the result, if it has not been fetched."""
         with self._lock:
             self._abandoned = True
             self._drop()

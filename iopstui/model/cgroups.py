@@ -1,8 +1,8 @@
-"""cgroups: what runs in one, by its path alone, and its rates from its counters.
+"""cgroups: what runs in one, by its path alone, and its I/O rates, from its counters.
 
-Sources: systemd.slice(5) and systemd.unit(5) (escapes), the cgroup paths that Docker and Podman
-(cgroupfs and systemd drivers), containerd, CRI-O, kubelet, LXC, systemd-nspawn, libvirt and Slurm
-make. No daemon is asked, so a container is called by the beginning of its id, not by its name."""
+Sources: systemd.slice(5) and systemd.unit(5) (escapes), and the cgroup paths of Docker and Podman
+(cgroupfs and systemd drivers), containerd, CRI-O, kubelet, LXC, systemd-nspawn, libvirt and Slurm.
+No daemon is asked, so a container is called by the beginning of its id, not by its name."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ UNIT, CONTAINER, POD, USER, SLICE, MACHINE, JOB, GROUP, ROOT = (
 )  # fmt: skip
 """The kinds of groups. ROOT stands for I/O that no group is charged with: the kernel's own."""
 CONTAINER_ROOT = "."
-"""The path of the top if that is a container's own group, because the real root is not visible."""
+"""The path that stands for a container's own group, if the real root is not visible."""
 MAX_NAMES = 4096
-"""How many names are kept, because each is needed for every sample."""
+"""Size of the cache of names: each sample needs them all again."""
 SHORT_ID = 12
 """Characters of a container's id that Docker and Podman show."""
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
@@ -42,9 +42,9 @@ _SLURM_JOB = re.compile(r"job_([0-9]+)")
 
 @dataclass(frozen=True, slots=True)
 class GroupName:
-    """The name of a group: ``kind`` is one of this module's constants, ``name`` is what people call
-    it. ``whole``: the groups below it are its own parts and need no names. ``pod`` is the id of the
-    pod that it is or belongs to."""
+    """The name of a group: ``kind`` is one of this module's constants, ``name`` is the name that
+    people use. ``whole``: the groups below it are its own parts and need no names. ``pod`` is the
+    id of the pod that it is or belongs to."""
 
     kind: str
     name: str
@@ -53,14 +53,14 @@ class GroupName:
 
     @property
     def text(self) -> str:
-        """The name and its kind, unless the name says the kind itself ("nginx.service")."""
+        """The name and its kind, unless the name shows the kind ("nginx.service")."""
         return self.name if self.kind in (UNIT, SLICE, GROUP, ROOT) else f"{self.kind} {self.name}"
 
 
 @lru_cache(MAX_NAMES)
 def group_name(path: str) -> GroupName:
-    """The name of a cgroup, "/" for the top, also found from the groups above it. It is safe to
-    print."""
+    """Name a cgroup by its path ("/" is the top). Parents in the path may give the name as well.
+    The result is safe to print."""
     group = _group_name(path)
     return replace(group, name=printable(group.name))
 
@@ -109,7 +109,8 @@ def _container_name(parts: list[str]) -> GroupName | None:
 
 
 def _machine_name(parts: list[str]) -> GroupName | None:
-    """Virtual machines (libvirt), system containers (LXC, Incus, systemd-nspawn)."""
+    """The name of a virtual machine (libvirt) or a system container (LXC, Incus, systemd-nspawn);
+    ``None`` for any other group."""
     for place, part in enumerate(parts):
         if part.startswith("lxc.payload"):
             return GroupName(MACHINE, part.removeprefix("lxc.payload")[1:], whole=True)
@@ -148,7 +149,7 @@ def _systemd_name(parts: list[str], path: str) -> GroupName:
 
 
 def unescape(name: str) -> str:
-    r"""systemd's ``\x2d`` undone (systemd-escape(1))."""
+    r"""Undo systemd's escapes such as ``\x2d`` (systemd-escape(1))."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name)
 
 
@@ -159,8 +160,8 @@ def _short_id(identifier: str) -> str:
 # Counters of each cgroup without the groups below it, from counters that include these.
 #
 # The files are read one after another, so a group may be ahead of the one above it. Therefore a
-# group's own count is the highest difference that was ever seen: nothing is counted twice, and what
-# comes late in one reading is in the next.
+# group's own count is the highest difference that was ever seen: nothing is counted twice, and an
+# I/O that one reading misses is in the next.
 
 
 Counts = tuple[int, ...]
@@ -169,8 +170,8 @@ Totals = Mapping[tuple[str, str], Counts]
 
 
 class OwnCounts:
-    """Each cgroup's own counts; feed each reading. All counts in ``own`` add up to the top's
-    counters."""
+    """Each cgroup's own counts; feed it each reading. The counts in ``own`` add up to the counters
+    of the top."""
 
     def __init__(self) -> None:
         self._last: Totals = {}
@@ -178,7 +179,7 @@ class OwnCounts:
         self._gone: dict[tuple[str, str], Counts] = {}
 
     def feed(self, totals: Totals) -> dict[tuple[str, str], Counts]:
-        """What each group in this reading has done by itself so far."""
+        """Return the I/O that each group in this reading has done by itself so far."""
         paths = {path for path, _ in totals}
         self._note_gone(totals, paths)
         remaining = {key: _subtract(n, self._gone.get(key)) for key, n in totals.items()}
@@ -194,8 +195,8 @@ class OwnCounts:
         return own
 
     def _note_gone(self, totals: Totals, paths: set[str]) -> None:
-        """Note what removed groups did: it was counted already, and must not be added to the group
-        above."""
+        """Note the I/O of removed groups: it was counted already, and must not be added to the
+        group above."""
         for (path, disk), counts in self._last.items():
             now = totals.get((path, disk))
             restarted = now is not None and any(a < b for a, b in zip(now, counts, strict=True))
@@ -233,21 +234,22 @@ def _add(counts: Counts | None, added: Counts) -> Counts:
 SOURCE = "cgroups"
 """The name of these counters in a sample (KernelSample.more)."""
 COUNTERS = ("rios", "wios", "rbytes", "wbytes")
-"""Counters from io.stat, by disk, without the groups below."""
+"""Names of the counters from io.stat, counted for each disk without the groups below."""
 PRESSURES = ("io.some", "io.full", "cpu.some", "memory.some", "memory.full")
 """Counters from the pressure files, in µs."""
 LIMITS = ("riops", "wiops", "rbps", "wbps")
-"""Of io.max, by disk."""
+"""Names of the limits in io.max, which are set for each disk."""
 CPU_US = "cpu.usage"
 AT_NS = "at_ns"
-"""When the files were read: reading many takes a while, and not always the same."""
+"""When the files were read. Needed because reading many files takes a while, and not always equally
+long."""
 ROOT_FLAG = "root"
-"""A counter that exists if "/" is the machine's root, and not a container's."""
+"""A counter that is present if "/" is the machine's root, not a container's."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiskUse:
-    """What a group does on one disk, per second."""
+    """I/O of a group on one disk, per second."""
 
     reads_s: float
     writes_s: float
@@ -255,18 +257,18 @@ class DiskUse:
     write_bytes_s: float
 
     def times(self, factor: float) -> DiskUse:
-        """This use with each rate multiplied by ``factor``."""
+        """This use, with each rate multiplied by ``factor``."""
         return DiskUse(self.reads_s * factor, self.writes_s * factor,
                        self.read_bytes_s * factor, self.write_bytes_s * factor)  # fmt: skip
 
     @property
     def ios_s(self) -> float:
-        """Reads and writes."""
+        """Reads and writes per second."""
         return self.reads_s + self.writes_s
 
     @property
     def bytes_s(self) -> float:
-        """Read and written."""
+        """Bytes read and written per second."""
         return self.read_bytes_s + self.write_bytes_s
 
 
@@ -292,7 +294,7 @@ class GroupRates:
 
     @property
     def name(self) -> GroupName:
-        """What runs in the group."""
+        """The name of the container, pod or unit that runs in the group."""
         return group_name(self.path)
 
     @property
@@ -365,7 +367,8 @@ def group_rates(
     now: Mapping[str, int] | None, before: Mapping[str, int] | None, seconds: float | None
 ) -> tuple[GroupRates, ...] | None:
     """The groups that did I/O between two readings, the busiest first; ``None`` if there are no two
-    readings. ``seconds`` is the time between them, used if they don't contain it (AT_NS)."""
+    readings. ``seconds`` is the time between them; it is used if they don't contain their times
+    (AT_NS)."""
     if now is None or before is None or not seconds:
         return None
     began, ended = before.get(counter_name(AT_NS, "/")), now.get(counter_name(AT_NS, "/"))
@@ -383,8 +386,8 @@ def group_rates(
 
 
 def limits_reached(group: GroupRates) -> list[tuple[float, str, int]]:
-    """For each limit (percentage that is used, which one of LIMITS, its value), beginning with the
-    one that is closest to being reached."""
+    """For each limit (percentage in use, its name in LIMITS, its value), the one closest to being
+    reached first."""
     limits = []
     for (disk, kind), value in group.io_limits.items():
         use = group.disks.get(disk, NO_USE)
@@ -395,7 +398,7 @@ def limits_reached(group: GroupRates) -> list[tuple[float, str, int]]:
 
 
 _Counts = dict[str, dict[str, list[int]]]
-"""Path -> disk -> growth of COUNTERS."""
+"""Growth of each of COUNTERS, by path and disk."""
 
 
 def _growth(now: Mapping[str, int], before: Mapping[str, int]) -> _Counts:

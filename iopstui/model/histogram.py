@@ -49,7 +49,7 @@ def subtract(current: Bins, previous: Bins) -> Bins | None:
         counts = current.since(previous if type(previous) is HistogramColumns else None)
         if counts is not None:
             return counts
-    # hundreds of buckets in hundreds of rows: look for decreases only if there is one
+    # there are hundreds of buckets in hundreds of rows, so look for decreases only if there is one
     before = previous.get
     difference = {
         key: increase for key, count in current.items() if (increase := count - before(key, 0))
@@ -92,8 +92,7 @@ def percentiles(bins: Bins, percents: Iterable[float] = PERCENTILES) -> dict[flo
         keys, cumulative = bins.bucket_keys, bins.sums
     else:
         keys = sorted(bins)
-        # at each key, how many are counted up to it: these are whole numbers, so adding loses
-        # nothing
+        # number of values up to each key: whole numbers, so adding loses nothing
         cumulative = list(accumulate(map(bins.__getitem__, keys)))
     total = cumulative[-1] if cumulative else 0
     if total <= 0:
@@ -103,7 +102,7 @@ def percentiles(bins: Bins, percents: Iterable[float] = PERCENTILES) -> dict[flo
 
 
 def maximum(bins: Bins) -> int | None:
-    """The highest non-empty bucket's key (ns), or ``None`` if there is none."""
+    """The key (ns) of the highest bucket that is not empty; ``None`` if all are empty."""
     if type(bins) is HistogramColumns:
         return bins.highest
     highest = max(bins, default=None)
@@ -113,7 +112,7 @@ def maximum(bins: Bins) -> int | None:
 
 
 def percentile_name(p: float) -> str:
-    """50.0 -> "p50", 99.9 -> "p99.9"."""
+    """Format a percentile's name: 50.0 -> "p50", 99.9 -> "p99.9"."""
     return _NAMES.get(p) or f"p{p:g}"
 
 
@@ -123,15 +122,15 @@ _NAMES = {p: f"p{p:g}" for p in PERCENTILES}
 # Histograms as two columns, for fast sums over many intervals.
 #
 # A day has 86,400 histograms of some 200 buckets. Successive histograms of fio have the same
-# buckets, so they are subtracted list by list. And the growths of successive intervals need not be
-# added up: the last histogram minus the first one is their sum.
+# buckets, so their lists of counts are subtracted as a whole. And the growths of successive
+# intervals need not be added up: the last histogram minus the first one is their sum.
 
 
 class HistogramColumns(Mapping[int, int]):
     """A histogram: ``bucket_keys`` (in ns, ascending) and their ``counts``, none of them below 0. A
     bucket that counted nothing is not in it, as in a dict. ``ends`` are the cumulative histogram at
     the end of the interval, and the one at its beginning (``None``: it grew from nothing); ``lag``
-    is by how much this growth exceeds their difference. Histograms with the same buckets should
+    is the excess of this growth over their difference. Histograms with the same buckets should
     share one list of ``bucket_keys``, which makes this fast."""
 
     __slots__ = ("_dict", "_sums", "bucket_keys", "counts", "ends", "lag")
@@ -183,7 +182,7 @@ class HistogramColumns(Mapping[int, int]):
 
     @property
     def sums(self) -> list[int]:
-        """Cumulative counts up to each place."""
+        """Cumulative counts up to each index of ``bucket_keys``."""
         if self._sums is None:
             self._sums = list(accumulate(self.counts))
         return self._sums
@@ -230,13 +229,13 @@ class BinsTotal:
     def __init__(self, in_order: bool = False) -> None:
         self._in_order = in_order
         self._counts: dict[int, int] = {}
-        # _counts still lacks the growth from _first to _last
+        # the growth from _first to _last is not yet in _counts
         self._first: HistogramColumns | None = None
         self._last: HistogramColumns | None = None
         self._has_lag = False
 
     def __getstate__(self) -> dict[str, object]:
-        """A copy has what was added so far, and adds anew from there."""
+        """Copy the sum so far; the copy starts its own sequence of intervals."""
         self._add_pending()
         return {**self.__dict__, "_first": None, "_last": None}
 

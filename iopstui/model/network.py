@@ -10,7 +10,7 @@ from iopstui.model.figures.figure import TEXT, Figure, Rows
 from iopstui.model.rates import delta, ratio
 
 AT_NS = "at_ns"
-"""When they were read."""
+"""When the connections were read."""
 SOURCE = "tcp"
 """The name of these counters in a sample (KernelSample.more)."""
 
@@ -18,12 +18,12 @@ SOURCE = "tcp"
 @dataclass(frozen=True, slots=True)
 class Connection:
     """A connection to ``server`` ("10.9.0.2:2049") from ``local_port``, for ``kind`` ("NFS",
-    "NVMe/TCP" ...). RTT, its mean deviation and the least so far in ms; In the interval,
+    "NVMe/TCP" ...). The RTT, its mean deviation and its minimum so far are in ms. In the interval,
     ``retrans`` of ``segments`` were sent again; rates are bytes per second. At the interval's end:
     the bytes in the queues, ``unsent`` of them not sent yet, the segments that are not acknowledged
-    (``unacked``), and how many of these there may be (``cwnd``). ``busy`` is the percentage of the
-    interval with data under way; others are the percentages that it was held up by the server's
-    window or by the send buffer. ``None``: not known, or the connection is new."""
+    (``unacked``), and how many of these are allowed (``cwnd``). ``busy`` is the percentage of the
+    interval with data under way; the other percentages are the time that the server's window or the
+    send buffer held it up. ``None``: not known, or the connection is new."""
 
     server: str
     local_port: int
@@ -82,7 +82,7 @@ def connections(
     now: Mapping[str, int] | None, before: Mapping[str, int] | None, seconds: float | None
 ) -> tuple[Connection, ...] | None:
     """All connections at the end of an interval; ``None`` if they were not read twice. ``seconds``
-    is the time between the readings, used if they don't contain it (AT_NS)."""
+    is the time between the readings; it is used if they don't contain their times (AT_NS)."""
     if now is None or before is None or not seconds:
         return None
     began, ended = before.get(AT_NS), now.get(AT_NS)

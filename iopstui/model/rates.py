@@ -13,7 +13,7 @@ from iopstui.model.samples import CpuTimes
 
 
 def fmean(values: Iterable[float]) -> float:
-    """The arithmetic mean. ZeroDivisionError without a value."""
+    """The arithmetic mean. Raises ZeroDivisionError if there are no values."""
     numbers = list(values)
     return fsum(numbers) / len(numbers)
 
@@ -46,8 +46,8 @@ def delta(current: int | None, previous: int | None) -> int | None:
 
 def delta_ms(current: int | None, previous: int | None) -> int | None:
     """The growth of a time in diskstats (ms), which the kernel prints with 32 bits, so it may wrap.
-    A step backwards counts as a wrap only if the way through the top of the range is short;
-    anything else is a reset."""
+    A step backwards counts as a wrap only if the growth across the wrap would be small; otherwise
+    it is a reset."""
     if current is None or previous is None:
         return None
     if current >= previous:
@@ -65,7 +65,7 @@ def ratio(part: float | None, total: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class CpuLoad:
-    """Time of one CPU, in percent of the interval's ticks (/proc/stat)."""
+    """Times of one CPU, in percent of the interval's ticks (/proc/stat)."""
 
     usr: float
     sys: float
@@ -107,8 +107,9 @@ def cpu_busy(current: CpuTimes, previous: CpuTimes) -> float | None:
 def _tick_growth(
     current: CpuTimes, previous: CpuTimes
 ) -> tuple[int, int, int, int, int, int, int, float] | None:
-    """The ticks of each field of ``CpuLoad``, and the factor that converts them to percentages.
-    iowait (and idle with it) may step back a little by design (proc(5)); it counts as 0 then."""
+    """The ticks of each field of ``CpuLoad``, and the factor that converts them to percentages;
+    ``None`` as for ``cpu_load``. iowait (and idle with it) may step back a little by design
+    (proc(5)); it counts as 0 then."""
     usr = current.user + current.nice - previous.user - previous.nice
     system = current.system - previous.system
     irq = current.irq - previous.irq
@@ -116,7 +117,7 @@ def _tick_growth(
     steal = current.steal - previous.steal
     if usr < 0 or system < 0 or irq < 0 or soft < 0 or steal < 0:
         return None
-    # there are hundreds of CPUs: no function call for each figure
+    # no function call for each figure: there are hundreds of CPUs
     iowait = current.iowait - previous.iowait
     iowait = iowait if iowait > 0 else 0
     idle = current.idle - previous.idle
@@ -136,7 +137,8 @@ def per_second(
         return {}
     if current is previous:
         return dict.fromkeys(current, 0.0)
-    # hundreds of queues times hundreds of CPUs: no function call for each, and most don't change
+    # no function call for each: there may be hundreds of queues times hundreds of CPUs, and most
+    # counts don't change
     columns = [*current]
     if columns == [*previous]:
         per_cpu = dict.fromkeys(current, 0.0)

@@ -14,15 +14,15 @@ READ, WRITE, TRIM, MIXED = "read", "write", "trim", "mixed"
 DIRECTIONS = (READ, WRITE, TRIM, MIXED)
 
 
-# DiskCounters and CpuTimes are not frozen: hundreds are made each second with many disks and
-# CPUs, and making a frozen one takes four times as long
+# DiskCounters and CpuTimes are not frozen: with many disks and CPUs hundreds are made each second,
+# and making a frozen one takes four times as long
 @dataclass(slots=True)
 class DiskCounters:
     """One row of /proc/diskstats (Documentation/admin-guide/iostats.rst).
 
-    Sectors are 512 bytes, times are milliseconds. The discard fields are ``None`` before
-    Linux 4.18, the flush fields before 5.5. A 2.6-style partition row has only four counters;
-    what it lacks is ``None``."""
+    Sectors are 512 bytes, times are milliseconds. The discard fields are ``None`` before Linux
+    4.18, the flush fields before 5.5. A partition row of early 2.6 kernels has only four counters;
+    the others are ``None``."""
 
     name: str
     major: int
@@ -66,14 +66,14 @@ class IrqReading(Protocol):
 
     @property
     def cpus(self) -> Sequence[int]:
-        """CPUs that are counted, in order."""
+        """CPUs that have a count, in order."""
 
     def counts(self) -> Mapping[int, int]:
         """Return all counts by CPU."""
 
     def increase_since(self, before: object) -> Mapping[int, int] | None:
-        """The increase of each count since an earlier reading (negative if it is less), without
-        unchanged ones; ``None`` if that is not known."""
+        """The increase of each count since an earlier reading (negative if the count fell), without
+        counts that did not change; ``None`` if that is not known."""
 
 
 class IrqCounts(Mapping[int, Mapping[int, int]]):
@@ -108,7 +108,7 @@ class IrqCounts(Mapping[int, Mapping[int, int]]):
         return repr(dict(self))
 
     def reading(self, irq: int) -> IrqReading | None:
-        """Reading of an interrupt; ``None`` if it is not listed."""
+        """The reading of an interrupt; ``None`` if it is not listed."""
         return self._readings.get(irq)
 
 
@@ -184,8 +184,8 @@ class JobStatus:
     those of a group's last section. ``failed`` is fio's total_err. ``changing`` is the option that
     makes its load change by itself ("thinktime"; "": none). If ``block_size`` is ``None``,
     ``block_sizes`` has the sizes for those directions in which all I/Os have one size. ``sync`` has
-    its syncs (fsync, fdatasync, sync_file_range), with their latency as ``clat``; ``None``: it does
-    none, or fio is older than 3.16."""
+    its syncs (fsync, fdatasync, sync_file_range), with their latency as ``clat``; ``None``: the job
+    does none, or fio is older than 3.16."""
 
     name: str
     group: int
@@ -224,13 +224,14 @@ class FioStatus:
 @dataclass(frozen=True, slots=True)
 class JobThread:
     """A job of the running fio (a process, or a thread with the option ``thread``). ``index``
-    counts jobs from 0 in the order fio started them; ``cpu`` is the one it last ran on; ``allowed``
+    counts jobs from 0 in the order fio started them; ``cpu`` is the CPU it last ran on; ``allowed``
     the CPUs it may run on; ``busy_s`` its user and system time since it began; ``cpu_wait_ns`` how
     long it was ready to run but had no CPU (/proc/PID/schedstat, the second field; sched-stats),
     ``workers_wait_ns`` the sum of the same for its other threads (io_uring's workers, each of which
-    executes one I/O at a time); ``None``: it has none. Older recordings have the sum of both in
-    ``cpu_wait_ns``. ``nice`` and ``policy`` are the scheduler's (sched(7); policy 0: SCHED_OTHER,
-    5: SCHED_IDLE). ``state`` is the letter of /proc/PID/stat: "D" waits in the kernel."""
+    executes one I/O at a time); ``None``: it has no workers. Older recordings have the sum of both
+    in ``cpu_wait_ns``. ``nice`` and ``policy`` are the scheduler's (sched(7); policy 0:
+    SCHED_OTHER, 5: SCHED_IDLE). ``state`` is the letter of /proc/PID/stat: "D" waits in the
+    kernel."""
 
     index: int
     pid: int
@@ -246,7 +247,7 @@ class JobThread:
 
 @dataclass(frozen=True, slots=True)
 class TaskCounts:
-    """What one task had a disk do, cumulative. The task is the one that allocated the requests;
+    """Cumulative I/O of one task on a disk. The task is the one that allocated the requests;
     ``group`` is its cgroup ("" if that is not known). ``bins`` are latencies from issue to
     completion, by direction, in bins coarser than fio's (12 % wide), ``sectors`` are of 512
     bytes."""
@@ -265,15 +266,16 @@ class Exemplar:
     readings, one of a random sample (``sampled``), or both. ``kind`` is "read", "write", "discard"
     or "flush". ``sector`` (512 bytes) is of the whole disk, ``offset`` (bytes) of ``disk``, which
     may be a partition; ``size`` is in bytes, ``flags`` are those of the kernel's tracepoints
-    ("WSM"); a flush has no place. ``comm``, ``tid`` and ``pid`` are the thread that sent it and its
+    ("WSM"); a flush has neither. ``comm``, ``tid`` and ``pid`` are the thread that sent it and its
     process, ``group`` the cgroup that it is charged to ("": not known). ``cpu`` allocated it,
     ``cpu_done`` completed it, ``hctx`` is its hardware queue. Times are CLOCK_MONOTONIC;
-    ``allocated_ns`` is ``None`` if the kernel does not keep it (iostats=0), ``inserted_ns`` if it
-    was issued at once. ``error`` is the kernel's status, 0 for none. ``level`` counts the layers of
-    the stack above ``disk``: an I/O has a request on each layer (dm-multipath and its paths; a loop
-    device and the disk below). ``requeued_ns``: when the driver last sent it back to be issued
-    again (it was busy, or gave up after a timeout); its insertion is not known then.
-    ``beside_flush``: a flush was in flight meanwhile (set when seconds are added up)."""
+    ``allocated_ns`` is ``None`` if the kernel does not record it (iostats=0), ``inserted_ns`` is
+    ``None`` if the request was issued at once. ``error`` is the kernel's status, 0 for none.
+    ``level`` counts the layers of the stack above ``disk``: an I/O has a request on each layer
+    (dm-multipath and its paths; a loop device and the disk below). ``requeued_ns``: when the driver
+    last sent it back to be issued again (it was busy, or gave up after a timeout); its insertion is
+    not known then. ``beside_flush``: a flush was in flight meanwhile (set when seconds are added
+    up)."""
 
     disk: str
     kind: str
@@ -301,22 +303,22 @@ class Exemplar:
 
     @property
     def began_ns(self) -> int:
-        """When the request began, as far as that is known."""
+        """When the request began, as far as known."""
         return self.allocated_ns or self.inserted_ns or self.issued_ns
 
     @property
     def total_ns(self) -> int:
-        """From its allocation to its completion."""
+        """The time from its allocation to its completion."""
         return self.completed_ns - self.began_ns
 
     @property
     def device_ns(self) -> int:
-        """From its issue to its completion."""
+        """The time from its issue to its completion."""
         return self.completed_ns - self.issued_ns
 
     @property
     def plugged_ns(self) -> int | None:
-        """From its allocation to its insertion into a scheduler or a queue; ``None``: not
+        """The time from its allocation to its insertion into a scheduler or a queue; ``None``: not
         inserted, or not known."""
         if self.allocated_ns is None or self.inserted_ns is None:
             return None
@@ -324,16 +326,16 @@ class Exemplar:
 
     @property
     def tried_ns(self) -> int | None:
-        """The time of earlier tries, from its allocation until the driver last sent it back;
-        ``None``: it was never sent back, or that is not known."""
+        """The time of earlier tries: from the request's allocation until the driver last sent it
+        back; ``None``: it was never sent back, or that is not known."""
         if self.allocated_ns is None or self.requeued_ns is None:
             return None
         return self.requeued_ns - self.allocated_ns
 
     @property
     def queued_ns(self) -> int | None:
-        """From its insertion (if unknown, from when it was sent back or allocated) to its issue;
-        ``None``: not known."""
+        """The time from its insertion (if unknown, from when it was sent back or allocated) to its
+        issue; ``None``: not known."""
         begins = self.requeued_ns or self.inserted_ns or self.allocated_ns
         return None if begins is None else self.issued_ns - begins
 
@@ -372,10 +374,10 @@ class ProbeSample:
 @dataclass(frozen=True, slots=True)
 class DriveReading:
     """An NVMe drive's own counters as it reports them (linux/nvme/admin.py), by name: ``counts`` as
-    they were read last, ``began`` as they were at the beginning of the run (before any run, of the
-    session). ``problem`` is a sentence on why the drive did not report more ("": it did); then
-    perhaps only the temperature is known. ``devices`` are the disks of this drive in the target's
-    tree."""
+    they were read last, ``began`` as they were at the beginning of the run (before the first run:
+    of the session). ``problem`` is a sentence on why the drive did not report more ("": it did);
+    then perhaps only the temperature is known. ``devices`` are the disks of this drive in the
+    target's tree."""
 
     counts: Mapping[str, int]
     began: Mapping[str, int]
@@ -388,14 +390,14 @@ class RawSample:
     """One tick: the kernel's counters and, if a document made the tick, fio's.
 
     ``arrived_ns`` is CLOCK_MONOTONIC when the tick was noticed. ``kernel`` is ``None`` when several
-    documents were found at once (a stopped iopstui): only the last gets a reading. ``final`` marks
-    fio's last document. ``step`` numbers the fio runs of a session: counters are never subtracted
-    across two of them; 0 = no run. ``own_busy_s`` is iopstui's own CPU time, including the process
-    that guards fio. ``probe`` has the probe's last counts, if they are new. ``nvme`` likewise has
-    the drives' own counters by controller. ``read_bytes`` and ``written_bytes`` are what fio's
-    processes have made block devices read and write so far (/proc/PID/io; buffered writes count
-    when they dirty a page); ``None``: not read. ``handover``: another run of the session was being
-    laid out or did I/O in this interval, too."""
+    documents were found at once (because iopstui was stopped): only the last one gets a kernel
+    reading. ``final`` marks fio's last document. ``step`` numbers the fio runs of a session:
+    counters are never subtracted across two of them; 0 = no run. ``own_busy_s`` is iopstui's own
+    CPU time, including the process that guards fio. ``probe`` has the probe's last counts, if they
+    are new. ``nvme`` likewise has the drives' own counters by controller. ``read_bytes`` and
+    ``written_bytes`` are the bytes that fio's processes have made block devices read and write so
+    far (/proc/PID/io; buffered writes count when they dirty a page); ``None``: not read.
+    ``handover``: another run of the session was being laid out or did I/O in this interval, too."""
 
     seq: int
     arrived_ns: int

@@ -15,13 +15,14 @@ _SIZED = re.compile(r"(\d+)([kmgtKMGT]?)")
 
 
 def parse_whole_size(text: str) -> int | None:
-    """ "8k" -> 8192; ``None`` for anything but digits with at most one letter."""
+    """Parse a whole size: "8k" -> 8192; ``None`` for anything but digits with at most one
+    letter."""
     match = _SIZED.fullmatch(text.strip())
     return None if match is None else int(match[1]) * FACTORS[match[2].lower()]
 
 
 def size_text(value: int) -> str:
-    """8192 -> "8k", in the largest unit that leaves a whole number."""
+    """Format a size: 8192 -> "8k", in the largest unit that gives a whole number."""
     for unit in ("t", "g", "m", "k"):
         if value and value % FACTORS[unit] == 0:
             return f"{value // FACTORS[unit]}{unit}"
@@ -32,7 +33,7 @@ DEFAULT = "4k"
 _NAMES = (READ, WRITE, TRIM)
 _BS_POSITIONS = {"read": (0,), "write": (1,), "trim": (2,), "rw": (0, 1), "readwrite": (0, 1),
            "trimwrite": (1, 2)}  # fmt: skip
-"""Which of the values of bs= count, by rw= without "rand"."""
+"""Which of the three values of bs= count, by the value of rw= without "rand"."""
 # the I/Os of cpuio are turns of a loop and move no bytes
 _ENGINE_WITHOUT_IO = "cpuio"
 _VARYING_SIZES = {"bsrange", "blocksize_range", "bssplit", "bs_unaligned", "blocksize_unaligned"}
@@ -46,8 +47,8 @@ def fixed_block_size(options: Mapping[str, str]) -> int | None:
 
 
 def fixed_block_sizes(options: Mapping[str, str]) -> dict[str, int | None]:
-    """The size of every I/O of a job, by the directions in its ``rw``; ``None`` for a size that is
-    not a number."""
+    """The size of every I/O of a job, by the directions in its ``rw``; ``None`` for a size that
+    can't be read as a number; empty if sizes vary."""
     if not _VARYING_SIZES.isdisjoint(options) or options.get("ioengine") == _ENGINE_WITHOUT_IO:
         return {}
     text = options.get("bs", options.get("blocksize", DEFAULT))
@@ -57,8 +58,8 @@ def fixed_block_sizes(options: Mapping[str, str]) -> dict[str, int | None]:
 
 @lru_cache(256)
 def _sizes(text: str, rw: str, kb_base: str) -> tuple[tuple[str, int | None], ...]:
-    """``text`` has the sizes of reads, writes and trims: a missing one equals the one before, an
-    empty one is the default."""
+    """Parse bs= (``text``), which lists the sizes of reads, writes and trims: a missing one equals
+    the one before, an empty one is the default."""
     listed = [part.partition("/")[0] for part in text.split(",")][:3]
     by_direction = [*listed, *listed[-1:] * (3 - len(listed))]
     kind = rw.partition(":")[0].strip().removeprefix("rand")

@@ -19,8 +19,9 @@ Counters = Mapping[str, int]
 class Source:
     """A file below /proc, read with every sample. ``figures``, under ``kernel.SOURCE.NAME``, are
     made from the growth of the counter of the same name. ``parse`` returns its counters (KeyError,
-    ValueError or IndexError mean that the file has an unexpected format: it counts as not read). If
-    there is no file but a ``place`` in words, a separate reader provides them (linux/counters)."""
+    ValueError or IndexError mean that the file has an unexpected format: it counts as not read). A
+    source without a file has a ``place`` in words, and a separate reader provides the counters
+    (linux/counters)."""
 
     name: str
     file: str
@@ -30,13 +31,13 @@ class Source:
 
 
 def _share(name: str, meaning: str) -> Figure:
-    """A share of the time, from microseconds."""
+    """A share of the time in percent, from a growth in microseconds."""
     return Figure(name, "%", f"share of the time in which {meaning}", name, SECONDS, per=1e4,
                   most=100.0)  # fmt: skip
 
 
 def _watts(name: str, meaning: str) -> Figure:
-    """Mean power of the interval, from microjoules."""
+    """Mean power of the interval in watts, from a growth in microjoules."""
     return Figure(name, "W", f"mean power of {meaning}", name, SECONDS, per=1e6)
 
 
@@ -45,8 +46,8 @@ def _not_a_file(data: bytes) -> Counters:
 
 
 def parse_pressure(data: bytes) -> Counters:
-    """/proc/pressure/io or memory (Documentation/accounting/psi.rst): the totals in µs of "some"
-    and "full"."""
+    """Parse /proc/pressure/io or memory (Documentation/accounting/psi.rst): the totals in µs of
+    "some" and "full"."""
     lines = (line.split() for line in data.decode("ascii").splitlines())
     return {
         words[0]: int(dict(word.split("=", 1) for word in words[1:])["total"]) for words in lines

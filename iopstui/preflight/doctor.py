@@ -1,4 +1,4 @@
-"""Check permissions and features of this machine, look for remains of a crash, and say what a
+"""Check permissions and features of this machine, look for remains of a crash, and describe what a
 container shows of its host."""
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ from iopstui.text import printable
 
 _FIRST_PID = "pid:[4026531836]"
 _FIRST_CGROUP = "cgroup:[4026531835]"
-"""The namespaces of the machine itself (PROC_PID_INIT_INO, PROC_CGROUP_INIT_INO)."""
+"""The machine's own namespaces, outside of any container (PROC_PID_INIT_INO,
+PROC_CGROUP_INIT_INO)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class ContainerView:
     sees_cgroups: bool
 
     def missing_features(self) -> Iterator[tuple[str, str]]:
-        """Yield a pair for each missing part: what is not shown, and what to mount or set."""
+        """Yield a pair for each missing part: its name, and what to mount or set."""
         if self.disk_count > self.device_count:
             yield "disks' queues, models and layers, watch and live of a disk", "-v /sys:/sys:ro"
         if self.node_count < self.device_count:
@@ -70,7 +71,7 @@ class ContainerView:
             yield "other containers' cgroups", "--cgroupns=host -v /sys/fs/cgroup:/sys/fs/cgroup:ro"
 
     def summary(self) -> str:
-        """What is visible."""
+        """What is visible, in words."""
         programs = "the host's programs" if self.sees_programs else "only its own programs"
         groups = "the host's cgroups" if self.sees_cgroups else "only its own cgroup"
         return (
@@ -99,7 +100,7 @@ def inspect_container(roots: Roots) -> ContainerView | None:
 
 
 def _active_disks(roots: Roots) -> list[str]:
-    """Those devices that have done I/O, among all that the kernel counts."""
+    """The devices that have done I/O, by the kernel's counts."""
     stats = parse_diskstats(read_bytes(roots.proc / "diskstats") or b"")
     return [name for name, disk in stats.items() if disk.reads or disk.writes]
 
@@ -125,7 +126,7 @@ def _kind(roots: Roots) -> str:
 
 OK, LACKS, NEEDED = "ok", "lacks", "needed"
 MAX_LISTED = 4
-# a drive without a medium shows nothing about permissions
+# errors of a drive without a medium, which say nothing about permissions
 _NO_MEDIUM_ERRNOS = (errno.ENOMEDIUM, errno.ENXIO)
 _ON_THE_HOST = "run the container with --privileged -v /sys:/sys, or run iopstui on the host"
 
@@ -142,7 +143,7 @@ class Check:
 
 
 def examine() -> list[Check]:
-    """All checks, in the order they matter."""
+    """All checks, the most important first."""
     roots = Roots()
     checks: tuple[Callable[[Roots], Check | None], ...] = (
         _fio, _kernel, _container, _diskstats, _interrupts, _softirqs, _block_devices, _raw_reading,
@@ -222,7 +223,7 @@ def _block_devices(roots: Roots) -> Check:
 
 
 def _raw_reading(roots: Roots) -> Check | None:
-    # a hidden path of NVMe multipath has no node
+    # hidden paths of NVMe multipath have no node
     disks = [d for d in read_devices(roots).values()
              if d.size and d.kind != "partition" and not d.hidden]  # fmt: skip
     if not disks:
@@ -237,7 +238,7 @@ def _raw_reading(roots: Roots) -> Check | None:
 
 
 def _how_to_open(errors: Mapping[str, OSError]) -> str:
-    """How the first of the disks that can't be opened could be made accessible."""
+    """How to make the first of the disks that can't be opened accessible."""
     for path, error in errors.items():
         if error.errno in PERMISSION_ERRNOS:
             return how_to_open(path)
@@ -265,13 +266,13 @@ def _energy(roots: Roots) -> Check:
     if not reason:
         return Check("energy", OK, "the CPU's energy counters (RAPL) can be read")
     message = f"{reason}; watts and I/Os per joule are not shown"
-    # most machines without these counters are virtual, so there is no remedy to suggest
+    # sudo helps only if root can read them: most machines without these counters are virtual
     return Check("energy", LACKS, message, "sudo iopstui ...") if "root" in reason else Check(
         "energy", OK, message)  # fmt: skip
 
 
 def _shares(roots: Roots) -> Check | None:
-    """Check file systems of servers and programs; not autofs, because a look would mount unused
+    """Check file systems of servers and programs, but not autofs, because a look would mount unused
     ones."""
     mounts = {Path(mount.mountpoint): mount for mount in read_own_mounts(roots)
               if is_network_mount(mount) and mount.fstype != "autofs"}  # fmt: skip

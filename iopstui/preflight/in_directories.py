@@ -66,7 +66,7 @@ def prepare_in_directories(
 
 
 def _directory_options(job: Section, index: int, scratch: Scratch) -> dict[str, str]:
-    """The options that put the files of the job's section there."""
+    """The options that put the files of a job's section into the scratch directory."""
     name, spread = shared_name(job), len(scratch.paths)
     options = {"directory": escape_path(str(scratch.path))}
     if spread > 1:
@@ -118,10 +118,10 @@ def _prepare_on_scratch(examined: LoadedRequest, scratch: Scratch) -> PreparedJo
         examined.label, describe_job(text), text, facts, files, scratch.path, layout, total
     )
     prepared.scratch, prepared.logs, prepared.file_sizes = scratch, logs, by_name
-    # files of other points of an experiment, which had more or other jobs
+    # the directory may have files of other points of an experiment, which had more or other jobs
     prepared.other_bytes = max(0, scratch.used_bytes() - sum(map(_allocated, files)))
     largest_bytes = max(by_name.values(), default=0)
-    # fio makes the first of several files longer by a block (filesetup.c)
+    # fio makes the first of several files one block longer (filesetup.c)
     longer = largest_bytes + max(map(largest_block, jobs), default=0)
     prepared.max_file_bytes = longer if len(by_name) * longer <= free_bytes else largest_bytes
     return prepared
@@ -129,8 +129,8 @@ def _prepare_on_scratch(examined: LoadedRequest, scratch: Scratch) -> PreparedJo
 
 def _spread_names(job: Section, index: int, name: str, count: int) -> dict[str, str]:
     """Options that put a file of a section into each of ``count`` directories (safety/scratch.py:
-    links 0, 1 ...). Files that the section's jobs share are given by names, a job's own files by
-    fio's numbering of them."""
+    links 0, 1 ...). Files that the section's jobs share get names here; a job's own files get fio's
+    numbers."""
     if name:
         names = name.split(":")
         return {"filename": ":".join(f"{n}/{file}" for file in names for n in range(count))}
@@ -145,7 +145,7 @@ def _spread_names(job: Section, index: int, name: str, count: int) -> dict[str, 
 
 
 def _is_laid_out(files: Sequence[str], total: int) -> bool:
-    """True if an earlier run on the same scratch directory has written all of these."""
+    """True if an earlier run on the same scratch directory has laid out all of these files."""
     return all(map(os.path.exists, files)) and sum(map(_allocated, files)) >= total
 
 

@@ -81,8 +81,8 @@ def prepare_in_place(examined: LoadedRequest, devices: Mapping[str, BlockDevice]
 
 
 def _stage(prepared: PreparedJob) -> None:
-    """Have fio create missing files that the job names, apart from all others. A job that only
-    reads runs with --readonly, so they are created before it."""
+    """Have fio create missing files that the job names, in directories apart from existing files. A
+    job that only reads runs with --readonly, so its files are created before it."""
     if all(map(os.path.exists, prepared.files)):
         return
     staging = prepared.staging = Staging(prepared.text, prepared.facts.sections, prepared.cwd)
@@ -108,8 +108,9 @@ def _size(path: Path) -> int | None:
 
 
 def _largest_file(prepared: PreparedJob) -> int | None:
-    """The maximum length of a file: the free space except 5 %, or an equal share of it if little is
-    free. ``None``: the job has only devices."""
+    """The maximum length of a file: the free space with 5 % of the file system left free, or an
+    equal share of that if little is free; for a job that writes, plus the largest length that a
+    file has now. ``None``: the job has only devices."""
     files = [name for name in prepared.files if not _is_device(name)]
     if not files:
         return None
@@ -147,8 +148,7 @@ def _text_on_target(
     elif examined.request.size:
         overrides["size"] = _size_of_each(examined.request.size, len(paths))
     elif target.kind == kinds.FILE:
-        # with a job larger than the file, fio would extend the file; it divides size= among the
-        # files
+        # a job larger than the file would make fio extend it; fio divides size= among the files
         smallest = min(Path(path).stat().st_size for path in paths)
         overrides["size"] = str(_capped_size(text, len(paths) * smallest))
     return jobfile.with_overrides(
@@ -161,8 +161,8 @@ _ALIGNED_ENGINES = ("libaio", "io_uring", "posixaio", "psync", "sync", "pvsync",
 
 
 def check_block_sizes(text: str, target: Target, devices: Mapping[str, BlockDevice]) -> None:
-    """UsageError if a direct I/O is not a multiple of a device's logical block: the kernel would
-    refuse it (EINVAL)."""
+    """Raise UsageError if a direct I/O is not a multiple of a device's logical block: the kernel
+    would refuse it (EINVAL)."""
     blocks = {
         block: place.path
         for place in target.places
@@ -218,9 +218,10 @@ _DIRECT = sorted(jobfile.option_names("direct"))
 
 
 def passthrough_options(text: str, target: Target, roots: Roots) -> Mapping[int, Mapping[str, str]]:
-    """The options of each section of ``text`` by its index, if one passes commands through: that
-    one opens the generic device, which can't be opened with O_DIRECT. Raises UsageError if the
-    target has no generic device, or if it is one and a section would do ordinary I/O on it."""
+    """The options of each section of ``text`` by its index, if one section passes commands through:
+    such a section opens the generic device, which can't be opened with O_DIRECT. Raises UsageError
+    if the target has no generic device, or if the target is one and a section would do ordinary I/O
+    on it."""
     per_section: dict[int, dict[str, str]] = {}
     jobs = jobfile.effective_sections(text)
     for index, job in enumerate(jobs):
@@ -232,7 +233,7 @@ def passthrough_options(text: str, target: Target, roots: Roots) -> Mapping[int,
         else:
             _check_ordinary(job.name, engine(job.options), target.places)
     for index, job in enumerate(jobs if per_section else ()):
-        # an option that is set for one section must be set for all
+        # the rewriting removes these options everywhere, so the other sections get theirs back
         per_section.setdefault(
             index, {name: job.options[name] for name in _DIRECT if name in job.options}
         )
@@ -295,8 +296,9 @@ def area_options(
     text: str,
     devices: Mapping[str, BlockDevice],
 ) -> dict[str, str]:
-    """fio's offset= and size= for ``part`` of every place of the target. ``size`` is the user's for
-    the whole target, ``text`` the job. Raises UsageError if the target can't be divided."""
+    """fio's offset= and size= that restrict the job to ``part`` of each place of the target.
+    ``size`` is the user's for the whole target, ``text`` the job. Raises UsageError if the target
+    can't be divided."""
     jobs = jobfile.effective_sections(text)
     for job in jobs:
         areas = [name for name in _AREA_OPTIONS if name in job.options]
@@ -331,7 +333,8 @@ def _requested_bytes(size: str, target_bytes: int, target: Target) -> int:
     if not requested:
         raise UsageError(f"--size {size!r} is not a size.", "For example: --size 512m")
     if requested > target_bytes:
-        # if several machines extended the file, one could cut off what another has written
+        # no file is extended: if several machines did so, one could cut off what another has
+        # written
         path = printable(target.places[0].path)
         hint = "Leave out --size."
         if target.kind == kinds.FILE:
@@ -343,7 +346,7 @@ def _requested_bytes(size: str, target_bytes: int, target: Target) -> int:
 
 
 def _smallest_place_bytes(places: Sequence[TargetPath], devices: Mapping[str, BlockDevice]) -> int:
-    """Bytes of the smallest place, 0 if unknown."""
+    """The size of the smallest place in bytes, 0 if unknown."""
     sizes = []
     for place in places:
         if place.kind == kinds.FILE:

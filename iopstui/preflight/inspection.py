@@ -23,7 +23,7 @@ def inspect_text(fio: Fio, private: Path, text: str, label: str, cwd: Path) -> J
     """Ask fio what it makes of ``text`` in ``cwd``. ``label`` names the job within a sentence ("the
     job file x"). Nothing is started before our own checks. Raises UsageError if the text is not a
     job, Refused for options that no job may use."""
-    # a job's own name keeps its spelling
+    # a label that is a job's own name keeps its spelling
     subject = label[0].upper() + label[1:] if label.startswith("the ") else label
     check_variables(text, subject)
     check_options(text, subject)
@@ -33,9 +33,9 @@ def inspect_text(fio: Fio, private: Path, text: str, label: str, cwd: Path) -> J
 
 
 def _without_clocksource(text: str) -> str:
-    """The same job without ``clocksource``, which affects neither what it opens nor what it writes:
-    fio spends 60 ms of CPU on calibrating each clock as soon as it reads the option. A value that
-    fio may refuse stays."""
+    """The same job without ``clocksource``, which changes neither the files that fio opens nor what
+    it writes: fio spends 60 ms of CPU on calibrating each clock as soon as it reads the option. A
+    value that fio may refuse is kept."""
     clocks = {section.options.get("clocksource") for section in jobfile.sections(text)} - {None}
     if clocks and clocks <= _CLOCKS:
         return jobfile.with_overrides(text, {}, removed=["clocksource"])
@@ -43,9 +43,9 @@ def _without_clocksource(text: str) -> str:
 
 
 def declares_writes(text: str) -> bool:
-    """Whether the ``rw`` of a section plainly says that it writes. Then fio need not be asked
-    whether the job only reads, because starting it once more takes a tenth of a second. In unclear
-    cases fio is asked."""
+    """Whether the ``rw`` of a section plainly says that it writes. Then fio need not be started
+    once more, which takes a tenth of a second, to find out whether the job only reads. False in
+    unclear cases."""
     for section in jobfile.effective_sections(text):
         modes = {section.options.get(name) for name in ("rw", "readwrite")} - {None}
         if len(modes) == 1 and str(modes.pop()).partition(":")[0] in WRITING_MODES:

@@ -101,7 +101,7 @@ def _prepare(examined: LoadedRequest, devices: Mapping[str, BlockDevice]) -> Pre
 
 
 def _requested_options(text: str, request: RunRequest) -> dict[str, str]:
-    """The job's requested options, and iopstui's own options that affect the job."""
+    """The options requested for the job, and iopstui's own options that affect it."""
     options = common_options(jobfile.with_overrides(text, request.overrides))
     own_options = {
         "bind": "queues" if request.bind else None,
@@ -131,8 +131,8 @@ def _check_replay(request: RunRequest, target: Target | None) -> None:
 
 
 def _without_verify_state(text: str) -> dict[str, str]:
-    """Options that keep fio from saving a verify's progress in its current directory, where it may
-    create nothing."""
+    """Options that keep fio from saving the progress of verify in its current directory, where it
+    must not create files."""
     names = {name for section in jobfile.sections(text) for name in section.options}
     if "verify" not in names or "verify_state_save" in names:
         return {}
@@ -140,7 +140,8 @@ def _without_verify_state(text: str) -> dict[str, str]:
 
 
 def _implied_options(overrides: Mapping[str, str]) -> dict[str, str]:
-    """A requested runtime also sets time_based: otherwise fio would stop at the end of the file."""
+    """Options that others imply: a requested runtime also sets time_based, or fio would stop at the
+    end of the file."""
     options = dict(overrides)
     if {"runtime", "timeout"} & options.keys() and "time_based" not in options:
         options["time_based"] = "1"

@@ -1,4 +1,5 @@
-"""A request after a first look at its job, and the job ready to run with the cleanup it needs."""
+"""A request whose job file was read, and the job that is ready to run, with the cleanup it
+needs."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ from iopstui.safety.locks import ActiveRun
 from iopstui.safety.write_guard import WriteGuard
 
 SPARE_BYTES = 16 << 20
-# room for fio's own documents: its main process, which also lays out files, writes them; its jobs
-# write none
+# most bytes of documents: fio's main process writes them, during the layout as well; its jobs write
+# none
 MIN_LAYOUT, MIN_RUN = 4 << 20, 8 << 20
 MIN_LOGGED = 1 << 30
 TRACE = "replay.log"
@@ -39,11 +40,11 @@ class PreparedJob:
     """A job that is ready to run. ``text`` is the job file; ``files`` are those it opens, by
     absolute names; ``layout_text`` is the job that creates the files first (``None``: nothing to
     create), with ``layout_bytes`` in them; ``scratch`` is removed by ``close``, unless
-    ``shares_scratch``; ``other_bytes`` are in files that other runs have made there. ``staging`` is
-    where missing files are created, ``logs`` where fio writes its logs. ``max_file_bytes`` is how
-    long a file may become. ``file_sizes`` are the bytes of each scratch file. Runs are compared by
-    ``options``, those that were requested. ``trace`` has the requests that the run replays, as
-    fio's iolog."""
+    ``shares_scratch``; ``other_bytes`` are the bytes of files that other runs have made in it.
+    ``staging`` is where missing files are created, ``logs`` where fio writes its logs.
+    ``max_file_bytes`` is how long a file may become. ``file_sizes`` are the bytes of each scratch
+    file. ``options`` are those that were requested; runs are compared by them. ``trace`` has the
+    requests that the run replays, as fio's iolog."""
 
     name: str
     title: str
@@ -84,7 +85,7 @@ class PreparedJob:
 
     @property
     def directories(self) -> tuple[Path, ...]:
-        """The directories that were made for this run, on the file systems it works on."""
+        """The directories that were made for this run on the file systems that it works on."""
         paths = () if self.scratch is None else self.scratch.paths
         return (
             *paths,
@@ -125,7 +126,7 @@ class PreparedJob:
         )
 
     def _neighbouring_files(self) -> tuple[Grant, ...]:
-        """The files beside those to be laid out: fio looks at their sizes."""
+        """Files beside those to be laid out; fio looks at their sizes."""
         grants = []
         for name in self.files if self.staging is not None else ():
             with contextlib.suppress(OSError):
@@ -139,7 +140,8 @@ class PreparedJob:
         return self.logs.slow_ios(len(self.files) == 1)
 
     def overrun_reason(self) -> str:
-        """Why the run has to end, because its files grow beyond what was planned; "" if not."""
+        """Why the run has to end, because its files grow beyond the planned size; "" if it may go
+        on."""
         for directory in self.directories:
             with contextlib.suppress(UsageError):
                 if scratch.usable_bytes(directory) == 0:
@@ -210,10 +212,9 @@ ROWS_BEFORE_GROUPING = 16
 
 @dataclass(frozen=True, slots=True)
 class LoadedRequest:
-    """A request after a first look at its job file ``path``: with the file's ``text``, and the
-    options that are changed in it. ``target`` is ``None`` if the job names its own files.
-    ``active``: the run that this one replaces without a pause. ``lent``: the scratch directory that
-    it may use."""
+    """A request whose job file at ``path`` was read: with the file's ``text``, and the options that
+    are changed in it. ``target`` is ``None`` if the job names its own files. ``active``: the run
+    that this one replaces without a pause. ``lent``: the scratch directory that it may use."""
 
     request: RunRequest
     target: Target | None
@@ -244,8 +245,8 @@ class LoadedRequest:
 
 
 def refuse_unfenced(examined: LoadedRequest, prepared: PreparedJob) -> None:
-    """Raises Refused if the kernel has no fence: then only iopstui's own checks would protect other
-    files from the user's job file."""
+    """Raises Refused if a user's job file writes and the kernel has no fence, unless --no-fence is
+    given: only iopstui's own checks would then protect other files from the job file."""
     if fence_kind() != NONE or examined.request.no_fence or is_shipped(examined.path):
         return
     if prepared.makes_files:
@@ -257,7 +258,7 @@ def refuse_unfenced(examined: LoadedRequest, prepared: PreparedJob) -> None:
 
 
 def group_reporting(text: str, overrides: Mapping[str, str]) -> dict[str, str]:
-    """Options for one row for all clones of a job: a document with 64 rows would cost fio 40 ms a
+    """Options that give all clones of a job one row: a document with 64 rows would cost fio 40 ms a
     second."""
     options = dict(overrides)
     jobs = jobfile.effective_sections(jobfile.with_overrides(text, overrides))

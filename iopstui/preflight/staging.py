@@ -1,8 +1,8 @@
 """New files of a job beside their final paths, and scratch directories for several runs.
 
-fio removes a file before it recreates it, and creates what it does not find. So it never gets the
-right to create anything in a directory that has other people's files. It works in a directory of
-iopstui's inside that one, on the same file system, in which every name of the job is either still
+fio removes a file before it recreates it, and creates files that it does not find. So it never gets
+the right to create anything in a directory that has other people's files. It works in iopstui's own
+directory inside that one, on the same file system, in which every name of the job is either still
 free or a symbolic link to the existing file. The files that fio created are then moved to their
 final names, which must still be free.
 
@@ -36,8 +36,8 @@ _RENAME_NOREPLACE = 1
 
 @dataclass(slots=True)
 class _StagingDirectory:
-    """A scratch directory inside ``parent``. Both are kept open, so that nobody can replace
-    them."""
+    """A scratch directory inside ``parent``. Both directories are kept open, so that nobody can
+    replace them."""
 
     scratch: Scratch
     parent: int
@@ -72,10 +72,11 @@ class Staging:
 
     def __init__(self, text: str, sections: Sequence[SectionFiles], cwd: Path) -> None:
         self._directories: dict[str, _StagingDirectory] = {}
-        # existing files that the job names besides new ones; their directories are left alone
+        # links to existing files, if the job also names new ones; nothing is made in their own
+        # directories
         self.link_directory: Path | None = None
-        """The directory that holds nothing but links, if there is one."""
-        # where the file belongs -> where fio works
+        """The directory with links only, if there is one."""
+        # path that the user means -> path where fio works
         self._staged_paths: dict[str, str] = {}
         self._links: dict[str, str] = {}
         try:
@@ -91,23 +92,23 @@ class Staging:
 
     @property
     def new_paths(self) -> tuple[str, ...]:
-        """The names that are still free."""
+        """The names of files that do not exist yet."""
         return tuple(self._staged_paths)
 
     def used_bytes(self) -> int:
-        """Bytes allocated so far."""
+        """Bytes allocated so far in the staged files."""
         return sum(scratch.used_bytes() for scratch in self.directories)
 
     def publish(self) -> list[str]:
-        """Move the files that fio has made to their places. Returns sentences on what could not be
-        moved."""
+        """Move the files that fio has made to their final paths. Return a sentence on each that
+        could not be moved."""
         messages = []
         for path in self._staged_paths:
             parent, name = os.path.split(path)
             try:
                 self._directories[parent].move(name)
             except FileNotFoundError:
-                continue  # fio has not made it
+                continue  # fio has not made this file
             except FileExistsError:
                 messages.append(f"{printable(path)} was created by another program in the "
                                 "meantime and is not touched; the job's own file is "
@@ -117,7 +118,7 @@ class Staging:
         return [*messages, *self._replaced_files()]
 
     def _replaced_files(self) -> Iterator[str]:
-        """Sentences on files whose links fio has replaced: it recreates a file that is too small
+        """Sentences on existing files that fio has replaced: it recreates a file that is too small
         for the job."""
         for path, staged in self._links.items():
             if os.path.lexists(staged) and not os.path.islink(staged):
@@ -127,7 +128,7 @@ class Staging:
                 )
 
     def check(self) -> None:
-        """Raises Refused if the files are not those that the job means."""
+        """Raises Refused if a staged file is not the one that the job means."""
         for reason in (*self.publish(), *self._missing_files()):
             raise Refused(f"The job is not run: {reason}.",
                           "Choose another file, or use a smaller size=.")  # fmt: skip
@@ -165,7 +166,7 @@ class Staging:
         return jobfile.with_overrides(text, {}, per_section)
 
     def _stage_named(self, path: str) -> str:
-        """Staged path of a file of ``filename=``; a device keeps its path."""
+        """The staged path of a file in ``filename=``; a device keeps its path."""
         if _is_special(path):
             return path
         parent, name = _directory_and_name(path)
@@ -174,8 +175,8 @@ class Staging:
         return self._stage_new(parent, name)
 
     def _stage_generated(self, path: str) -> None:
-        """Return the staged path of a file that fio names itself: all files of one directory are
-        staged in one."""
+        """Stage a file that fio names itself. All files of one directory are staged in one
+        directory."""
         parent, name = _directory_and_name(path)
         staged = os.path.join(self._staging_directory(parent), name)
         if not os.path.lexists(path):
@@ -193,7 +194,7 @@ class Staging:
             return self._links[final_path]
         if self.link_directory is None:
             self.link_directory = private_directory()
-        # not all are in one directory, because two may have the same name
+        # each link has a directory of its own, because two files may have the same name
         directory = self.link_directory / str(len(self._links))
         directory.mkdir()
         staged = str(directory / os.path.basename(final_path))
@@ -219,7 +220,7 @@ class Staging:
         self._links.setdefault(path, staged)
 
     def _directory(self, place: str) -> str:
-        # a directory that no clone uses, if there are several
+        # with several directories, there may be one that no clone uses
         staging = self._directories.get(os.path.realpath(place))
         return place if staging is None else str(staging.scratch.path)
 
@@ -247,7 +248,7 @@ def _make_staging(parent: str) -> _StagingDirectory:
 
 
 def _directory_and_name(path: str) -> tuple[str, str]:
-    """The real directory and the name in it."""
+    """The real directory of a path, and the name in it."""
     parent, name = os.path.split(path)
     if name in ("", ".", ".."):
         raise UsageError(f"The job opens {printable(path)} as a file, but it is a directory.",
@@ -263,7 +264,7 @@ def _is_special(path: str) -> bool:
 
 
 def _directories(options: Mapping[str, str]) -> list[str]:
-    """The values of directory=; the current directory if it is not set."""
+    """The directories in directory=; the current directory if it is not set."""
     return split_paths(options.get("directory", "")) or ["."]
 
 
@@ -278,7 +279,8 @@ class LentScratch:
 
 
 class SharedScratch:
-    """Creates the directory, or one in each of several; ``close`` removes them."""
+    """A scratch directory, or one in each of several directories, that runs share; ``close``
+    removes it."""
 
     def __init__(self, directories: Sequence[Path]) -> None:
         self._private = private_directory()
@@ -290,7 +292,8 @@ class SharedScratch:
         self._guard: subprocess.Popen[bytes] | None = None
         guard = isolated_command(fio_guard)
         places = [str(self._private), "-", *map(str, self.scratch.paths)]
-        # without it, what a SIGKILL leaves would stay until the next start of iopstui
+        # this guard removes the directory if iopstui is killed; else it would stay until the next
+        # start
         with contextlib.suppress(OSError):
             self._guard = subprocess.Popen(
                 [*guard, *places, "--", "sleep", "infinity"],

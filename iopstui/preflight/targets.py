@@ -37,7 +37,7 @@ def choose_targets(
 ) -> ChosenTargets:
     """Choose the target from all TARGETs, or from the ``job`` if there are none. Raises UsageError
     for an invalid target."""
-    # a job's name may be a file's
+    # the job's name may be a file's name
     _require_answers((*texts, *(name for name in (job,) if name is not None)), roots)
     for text in texts:
         _refuse_result(Path(text))
@@ -45,14 +45,14 @@ def choose_targets(
         job_target = target_named_by_job(job, devices, roots)
         if job_target is not None:
             return job_target, None
-    # watching needs no rights; a job that lacks one says which when it starts
+    # watching needs no rights; a job that lacks rights says so when it starts
     target = resolve_targets(texts, Path.cwd(), roots, devices, to_read=False)
     return target, target
 
 
 def _require_answers(texts: Sequence[str], roots: Roots) -> None:
-    """Raises UsageError if one is on a file system that does not respond; must be called before any
-    access."""
+    """Raises UsageError if one of the targets is on a file system that does not respond. Must be
+    called before any access to them."""
     from iopstui.linux.shares import require_answer
 
     cwd = Path.cwd()
@@ -72,8 +72,8 @@ def _refuse_result(path: Path) -> None:
 
 
 def _may_be_result(path: Path) -> bool:
-    """False for files that fio has laid out and for disk images. It is checked before all forms of
-    results are tried: those are text, except our own recordings."""
+    """False for files that fio has laid out and for disk images, which can't be results. This is
+    checked first, because results are text, except our own recordings."""
     with contextlib.suppress(OSError), open(path, "rb") as file:
         head = file.read(HEAD_BYTES)
         return head.startswith(b"iopstui ") or b"\0" not in head
@@ -86,7 +86,7 @@ def choose_watch_target(
     roots: Roots,
     needs_device: bool = True,
 ) -> Target:
-    """The target from all TARGETs; if there are none, all disks that do something. Raises
+    """The target from all TARGETs; if there are none, all disks that have done I/O. Raises
     UsageError, also for a path that is on no block device and no NFS mount, since there is nothing
     to watch, unless ``needs_device`` is False."""
     from iopstui.linux.machine.load import active_disks, disk_counters
@@ -128,8 +128,8 @@ def _disks_hint(targets: Sequence[Target]) -> str:
 def choose_common_targets(
     texts: Sequence[str], jobs: Sequence[str], devices: Mapping[str, BlockDevice], roots: Roots
 ) -> ChosenTargets:
-    """Choose targets like ``choose_targets``, for several jobs that are measured alike. UsageError
-    if they name different files."""
+    """Choose targets like ``choose_targets``, for several jobs that are measured in the same way.
+    UsageError if they name different files."""
     chosen = [choose_targets(texts, job, devices, roots) for job in jobs]
     if any(pair != chosen[0] for pair in chosen):
         raise UsageError("The jobs use different files. They need a common target.",
@@ -137,7 +137,7 @@ def choose_common_targets(
     return chosen[0]
 
 
-# Find the devices to watch when a job file names its own targets.
+# Find the devices to watch when a job file names its own files.
 
 
 def target_named_by_job(
@@ -151,7 +151,7 @@ def target_named_by_job(
     text = read_job(path)
     if is_shipped(path) or not sets_filename(text):
         return None
-    # fio accesses them when it parses the job
+    # fio would access the files when it parses the job
     for place in named_paths(text):
         require_answer(Path.cwd() / place, roots)
     check_variables(text, f"The job file {path}")
@@ -173,8 +173,8 @@ def target_named_by_job(
 
 
 def _watched_path(place: Path, roots: Roots) -> str:
-    """The file itself, or the directory in which it will be made; a name under /dev that does
-    not exist is a mistake, except in a file system there (/dev/shm)."""
+    """The path to watch: the file itself, or the directory in which it will be made. A name under
+    /dev that does not exist is a mistake, except in a file system there (/dev/shm)."""
     parent = place.parent
     is_mistake = parent == roots.dev or (roots.dev in parent.parents and not os.path.isdir(parent))
     return str(place if os.path.exists(place) or is_mistake else _nearest_existing(parent))

@@ -14,7 +14,7 @@ MAX_MESSAGE, MAX_DETAILS = 500, 1 << 16
 
 def crash_sentence(error: BaseException) -> str:
     """Write the traceback to the state directory; return a one-line message for the user. Both may
-    contain input data, so their sizes are limited. An exhausted limit is not a bug: the message
+    contain input data, so their lengths are limited. An exhausted limit is not a bug: the message
     says how to raise it, and nothing is written."""
     if limit := exhausted_limit(error):
         return f"iopstui: {limit}"

@@ -32,7 +32,8 @@ _DELETED = " (deleted)"
 
 class FileUsers:
     """Users of files at the time of the first query. Programs are scanned once for all files,
-    because a job may have hundreds of thousands. Processes of the ``active`` run are no users."""
+    because a job may have hundreds of thousands. Processes of the ``active`` run don't count as
+    users."""
 
     def __init__(
         self, devices: Mapping[str, BlockDevice], roots: Roots, active: ActiveRun | None = None
@@ -42,8 +43,8 @@ class FileUsers:
         self.active = active
 
     def users_of(self, real: str, info: os.stat_result) -> list[str]:
-        """Describe who uses the file ``info``, whose path is ``real``, under any name and through
-        any overlay."""
+        """Describe who uses the file ``info`` (its path is ``real``), under any of its names and
+        through any overlay."""
         files = {file_identity(info), *self._own_overlays.files(real)}
         users = [
             f"{loop.device.name} uses it"
@@ -87,7 +88,7 @@ class FileUsers:
         for loop in self._devices.values():
             backing = backings.get(loop.name)
             if not loop.backing_file or (backing is not None and backing.number is not None):
-                continue  # a device's node is no file
+                continue  # backed by a device, not by a file
             path = loop.backing_file.removesuffix(_DELETED)
             files = self._overlays.files(path)
             if backing is not None:
@@ -97,7 +98,7 @@ class FileUsers:
     def _may_use(self, loop: _Loop, real: str, info: os.stat_result) -> bool:
         if loop.backing is None:
             return self._may_back_loop(loop.device, real, info)
-        # the loop's file may be in an overlay whose layers can't be found by name
+        # the loop device's file may be in an overlay whose layers can't be found by name
         made_of = loop.backing.device, loop.backing.inode
         same_name = os.path.basename(loop.path) == os.path.basename(real)
         return (same_name or info.st_ino == made_of[1]) and self._overlays.may_hide(
@@ -105,8 +106,8 @@ class FileUsers:
         )
 
     def _may_back_loop(self, loop: BlockDevice, real: str, info: os.stat_result) -> bool:
-        """Whether the loop device may use the file: only the name of its backing file is known, and
-        no such file exists here."""
+        """Whether the loop device may use the file. Only the name of its backing file is known, so
+        this compares names, or else sizes."""
         if loop.backing_file == real:
             return True
         directory = self._roots.sys / "class/block" / loop.name / "loop"
@@ -134,14 +135,14 @@ class _Loop:
 # this machine, too, and may be in use.
 
 
-# proc_pid_status(5)
+# a line of /proc/PID/status (proc_pid_status(5))
 _PROCESS = re.compile(rb"(?m)^Tgid:\t(\d+)$")
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A file or device behind something served here; ``server`` is the name of its writer in
-    messages."""
+    """A file or device behind a device that is served here; ``server`` is what messages call the
+    program that has it open for writing."""
 
     path: str
     server: str
@@ -149,7 +150,7 @@ class _Source:
 
 
 def exporter_pid_text(name: str, roots: Roots) -> str:
-    """PID, as a text, of the program that serves an nbd device: it has that device open itself."""
+    """PID, as text, of the program that serves an nbd device: it has that device open itself."""
     pid = _pid(name, roots)
     return f"(pid {pid})" if pid else ""
 
@@ -157,10 +158,10 @@ def exporter_pid_text(name: str, roots: Roots) -> str:
 def users_of_backing(
     names: Iterable[str], stack: Stack, backings: Backings, roots: Roots
 ) -> Iterator[str]:
-    """Describe who else uses the files and devices behind any of these, if this machine serves
-    them."""
+    """Describe who else uses the files and devices behind any of these devices, if this machine
+    serves them."""
     for name in names:
-        # the head of an NVMe multipath device reports the same as its hidden paths
+        # the head of an NVMe multipath device has the same exports as its hidden paths
         for source in () if stack.devices[name].hidden else _sources(name, roots):
             for why in _users(source, stack.devices, backings, roots):
                 yield f"{name} is made of {printable(source.path)}: {why}"
@@ -190,7 +191,8 @@ def _users(
 def _sources(name: str, roots: Roots) -> Iterator[_Source]:
     pid = _pid(name, roots)
     open_files = list(writables_of(pid, roots)) if pid else []
-    # the number may be of another process, because it is from outside of this container
+    # without the node, the PID may be of another process, because it is from outside of this
+    # container
     if any(_is_node(file, name) for file in open_files):
         candidates = [
             (file, exporter_pid_text(name, roots))
@@ -203,7 +205,8 @@ def _sources(name: str, roots: Roots) -> Iterator[_Source]:
         (file, file.user) for file in exported_files(exports_served_here(name, roots), roots)
     ]
     for source, by in candidates:
-        # the server of a remote file may be gone: accessing it would hang
+        # skip files that can't be examined: the server of a remote file may be gone, and accessing
+        # it would hang
         if source.number is not None or source.file is not None:
             yield _Source(source.name, by, source.number)
 
@@ -213,7 +216,7 @@ def _is_node(file: Writable, name: str) -> bool:
 
 
 def _pid(name: str, roots: Roots) -> int | None:
-    """PID of a server: the kernel names the thread that serves an nbd device."""
+    """PID of the program that serves an nbd device; the kernel states the thread."""
     thread = read_count(roots.sys / "class/block" / name.replace("/", "!") / "pid")
     if thread is None:
         return None

@@ -1,11 +1,11 @@
-"""Notes in the state directory of changes to undo even if iopstui is killed.
+"""Notes in the state directory on changes that must be undone even if iopstui is killed.
 
 A note is on disk before the change it describes, names the process that wrote it, and is removed
 when the change is undone. If its process is gone, a crash has left it. Notes of other machines
 (machines of a cluster may share a home directory) are left alone: whether their process runs can't
 be seen from here, and the things they name are not here. Everything goes through a descriptor of
-the checked directory, so that somebody who renames a directory above it, or puts a symbolic link
-there, can't change where a note is written or read."""
+the checked directory, so that another user who renames a directory above it, or puts a symbolic
+link there, can't change where a note is written or read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_NOTE = 1 << 20
 MAX_TEXTS = 20
 _UNFINISHED_SUFFIX = ".new-"
 _STALE_AFTER_S = 3600.0
-# PID_MAX_LIMIT of 64-bit kernels (proc(5))
+# largest PID: PID_MAX_LIMIT of 64-bit kernels (proc(5))
 _MORE_THAN_PIDS = 1 << 22
 
 
@@ -43,7 +43,8 @@ def state_directory() -> Path:
 
 
 def _state_path() -> Path:
-    """Path of the state directory, existing or not. OSError if nothing says where."""
+    """Path of the state directory, existing or not. OSError if no environment variable or user
+    entry gives it."""
     # sudo and su may keep the environment of the user who called them
     for base in (
         os.environ.get("XDG_STATE_HOME", ""),
@@ -74,8 +75,8 @@ def _home() -> str:
 
 
 def _redirectable(base: str) -> bool:
-    """Whether another user could replace it. Homes writable by their group are accepted: many
-    systems give each user a group of their own."""
+    """Whether another user could replace the directory. Homes writable by their group are accepted:
+    many systems give each user a group of their own."""
     try:
         check_place(base, stat.S_IWOTH)
     except (OSError, ValueError):
@@ -108,7 +109,7 @@ def _open_directory() -> Iterator[int]:
 
 
 def boot_id() -> str:
-    """Names this boot of the machine (a process number means nothing after the next)."""
+    """The identity of this boot of the machine. (A process number means nothing after a reboot.)"""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -116,7 +117,8 @@ def boot_id() -> str:
 
 
 def machine_identity() -> str:
-    """Names this machine: machine-id(5), and its name, because copies of one disk share the id."""
+    """The identity of this machine: machine-id(5) and the host name, because copies of one disk
+    share the id."""
     try:
         machine_id = Path("/etc/machine-id").read_text().strip()
     except (OSError, UnicodeDecodeError):
@@ -213,7 +215,7 @@ def abandoned_notes(kind: str) -> Iterator[Note]:
 
 
 def _journal_notes(kind: str) -> Iterator[tuple[Note, int | None]]:
-    """All notes of this kind with the process that wrote them, None if it is gone."""
+    """All notes of this kind, each with the process that wrote it (None if it is gone)."""
     notes = []
     try:
         with _open_directory() as directory:
@@ -251,7 +253,7 @@ def _read(directory: int, name: str) -> tuple[Note, int | None] | None:
 
 
 def _is_encodable(content: object) -> bool:
-    """Whether all texts in it can be file names, as in the notes we write."""
+    """Whether all texts in ``content`` can be file names, as in the notes we write."""
     if isinstance(content, dict):
         return all(_is_encodable(key) and _is_encodable(value) for key, value in content.items())
     if isinstance(content, list):
@@ -261,7 +263,7 @@ def _is_encodable(content: object) -> bool:
 
 
 def _forget(directory: int, name: str) -> None:
-    """Remove a note that was being written when its process was killed: it is useless."""
+    """Remove an unfinished note, whose process was killed while it wrote it: it is useless."""
     with contextlib.suppress(OSError):
         info = os.stat(name, dir_fd=directory, follow_symlinks=False)
         if time.time() - info.st_mtime > _STALE_AFTER_S:

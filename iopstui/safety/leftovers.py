@@ -12,16 +12,16 @@ from iopstui.safety import journal
 
 
 def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
-    """Undo what crashed sessions left; return (actions done, actions failed), in words."""
+    """Undo changes that crashed sessions left; return (actions done, actions failed), in words."""
     completed, failed = _undo_noted(roots) if journal.has_notes() else ([], [])
     for directory in abandoned_directories():
-        # job files and fio's output, in memory: not worth a message
+        # job files and fio's output, in memory: no message needed
         remove(directory)
     return completed, failed
 
 
 def _undo_noted(roots: Roots) -> tuple[list[str], list[str]]:
-    # most starts find no notes, and import nothing of this
+    # import these only if there are notes: most starts find none
     from iopstui.safety import null_block, scratch, tunables
 
     completed, failed = tunables.restore_abandoned(roots)
@@ -42,7 +42,8 @@ def _undo_noted(roots: Roots) -> tuple[list[str], list[str]]:
 
 
 def clean_up_and_report(report: Callable[[str], None], roots: Roots) -> None:
-    """The same, with one sentence to ``report`` for each success and failure."""
+    """Undo what crashed sessions left, with one sentence to ``report`` for each success and
+    failure."""
     for lines in clean_up(roots):
         for line in lines:
             report(f"left by a crash: {line}")

@@ -1,4 +1,5 @@
-"""Locks that allow one job-running iopstui per device or file; what the next run takes over.
+"""Locks that allow only one iopstui at a time to run jobs on a device or file; and the locks that
+the next run takes over.
 
 The lock is flock(2) on the file itself; for a device, on the named node and on the kernel's own
 node of its number (a device may have many nodes). Nobody can forge or redirect it, it needs no lock
@@ -44,7 +45,7 @@ def same_file(fd: int, other_fd: int) -> bool:
 
 
 def identity(info: os.stat_result) -> tuple[int, int, int]:
-    """Device, inode and device number: what a path names, under any name."""
+    """The identity of a file, independent of its name: device, inode and device number."""
     return info.st_dev, info.st_ino, info.st_rdev
 
 
@@ -52,7 +53,8 @@ def require_rights(path: str, *, write: bool) -> None:
     """Raise Missing if this user may not read (with ``write``: and write) the job's files or
     devices.
 
-    Opened for reading only: closing a device that was open for writing makes udev look at it."""
+    The file is opened for reading only: closing a device that was open for writing makes udev look
+    at it."""
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError as error:
@@ -63,9 +65,10 @@ def require_rights(path: str, *, write: bool) -> None:
 
 def lock(path: str, roots: Roots, *, shared: bool = False, adopted: Sequence[HeldLock] = ()) -> int:
     """An open descriptor that locks ``path`` until it is closed, also in children. ``shared``: for
-    the disk of a partition. ``adopted``: locks of the run that is replaced; one on the same file is
-    duplicated, so it is never released in between. Raises Refused if another process has it,
-    Missing if this user may not read it. On a file system without locks nothing is locked."""
+    the disk of a partition. ``adopted``: locks of the run that is replaced; a lock on the same file
+    is duplicated, so it is never released in between. Raises Refused if another process has the
+    lock, Missing if this user may not read the file. On a file system without locks nothing is
+    locked."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
@@ -86,8 +89,8 @@ def lock(path: str, roots: Roots, *, shared: bool = False, adopted: Sequence[Hel
 def lock_node(
     device: BlockDevice, roots: Roots, *, shared: bool = False, adopted: Sequence[HeldLock] = ()
 ) -> int | None:
-    """Lock a device by its number: at the kernel's own node, which is common to all, whatever node
-    they open; if there is none (a container's /dev), at the device's file in sysfs.
+    """Lock a device by its number: at the kernel's own node, which all programs share, whatever
+    node they open; without that node (a container's /dev), at the device's file in sysfs.
 
     ``None`` if there is neither. Raises as ``lock``."""
     node = roots.dev / device.name
@@ -180,8 +183,8 @@ def _no_right(path: str, error: OSError, right: str) -> IopstuiError:
 
 
 class ActiveRun:
-    """Locks and exclusively opened devices (``holds``) of the active run, duplicated, and its
-    processes: all below its guard, the process ``guard_pid``.
+    """The active run: duplicates of its locks and of its exclusively opened devices (``holds``),
+    and its processes, which are all below its guard, the process ``guard_pid``.
 
     The duplicates stay until ``close``, even if the active run ends meanwhile. ``is_given_up``: the
     next run is no longer wanted; then ``owns``, which is called for each process, raises
@@ -206,7 +209,7 @@ class ActiveRun:
         return duplicate
 
     def owns(self, pid: int) -> bool:
-        """Whether this is a process of the active run, now."""
+        """Whether this process now belongs to the active run."""
         if self._is_given_up():
             raise Interrupted("The run is not wanted any more.")
         guard_pid, began = self._guard

@@ -20,8 +20,8 @@ TIMEOUT_S = 30.0
 
 @contextlib.contextmanager
 def null_block(configfs: Path, latency_ns: int) -> Iterator[str]:
-    """Make the device in a block and remove it; its path below /dev, "" if it does not appear.
-    ``configfs``: /sys/kernel/config. OSError if it cannot be made."""
+    """A context with the device: yields its path below /dev ("" if it does not appear), and removes
+    it at the end. ``configfs``: /sys/kernel/config. OSError if the device cannot be made."""
     directory = configfs / "nullb" / NAME
     loads = not directory.parent.is_dir()
     note = journal.write_note(NOTE, {"module": loads})
@@ -30,7 +30,7 @@ def null_block(configfs: Path, latency_ns: int) -> Iterator[str]:
             raise FileNotFoundError(errno.ENOENT, "this kernel has no null_blk (configfs)")
         directory.mkdir()
     except OSError:
-        # if it exists already, it belongs to another process
+        # an existing one belongs to another process
         note.remove()
         raise
     try:

@@ -15,9 +15,9 @@ _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object], overwrite: bool = False) -> None:
-    """Write ``path`` by ``write``, atomically: after a failure the file is unchanged. Raises
-    OSError; FileExistsError for an existing file, unless ``overwrite``. A link is replaced, not
-    followed. The new file has the read permissions of the old one."""
+    """Write ``path`` with the function ``write``, atomically: after a failure the file is
+    unchanged. Raises OSError; FileExistsError for an existing file, unless ``overwrite``. A link is
+    replaced, not followed. The new file has the read permissions of the old one."""
     if not overwrite and os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
     fd, name = tempfile.mkstemp(prefix=".iopstui-", dir=path.parent)
@@ -36,7 +36,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], overwrite: bool
 
 
 def _move_to_new(name: str, path: Path) -> None:
-    """Give the file its name, unless a file of that name exists."""
+    """Give the file its name, unless another file has it."""
     try:
         os.link(name, path)
     except OSError as error:
@@ -51,7 +51,7 @@ def _move_to_new(name: str, path: Path) -> None:
 
 
 def _mode(path: Path) -> int:
-    """Mode of the existing file, or the one for a new file by the umask."""
+    """Permissions of the existing file, or those that the umask gives a new file."""
     with contextlib.suppress(OSError):
         mode = os.lstat(path).st_mode
         if stat.S_ISREG(mode):

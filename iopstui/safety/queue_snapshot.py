@@ -22,7 +22,8 @@ from iopstui.model.block.tunable import (
 )
 from iopstui.text import printable
 
-# one value may change another that was restored before it (nr_requests: iosched/async_depth)
+# a restored value may change another one that was restored before it (nr_requests:
+# iosched/async_depth)
 RESTORE_PASSES = 5
 MIN_REQUESTS = 4
 """The smallest ``nr_requests`` that the kernel sets."""
@@ -31,14 +32,14 @@ MAX_VALUE = 4096
 
 
 def read_current(path: Path) -> str:
-    """The value in force. Raises OSError."""
+    """The value of a setting that is in force. Raises OSError."""
     text = path.read_text().strip()
     return current_scheduler(text) if path.name == "scheduler" else text
 
 
 def write_current(path: Path, value: str) -> None:
-    """Write it as one write(2). Raises OSError."""
-    # a buffered file would report the kernel's refusal at close, or never
+    """Write the value with a single write(2). Raises OSError."""
+    # unbuffered: a buffered file would report the kernel's refusal only at close, or never
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(fd, value.encode())
@@ -63,8 +64,8 @@ def set_value(path: Path, value: str) -> None:
 
 
 def read_values(directory: Path) -> dict[str, str]:
-    """Value by name (``nr_requests``, ``iosched/read_expire``) of every file that can be restored.
-    Unreadable ones are left out."""
+    """The values of all files that can be restored, by name (``nr_requests``,
+    ``iosched/read_expire``). Unreadable files are left out."""
     values: dict[str, str] = {}
     for prefix in ("", SCHEDULER_PREFIX):
         try:
@@ -96,7 +97,7 @@ def differing_values(directory: Path, expected: Mapping[str, str]) -> dict[str, 
 
 def restore_values(directory: Path, expected: Mapping[str, str]) -> dict[str, str]:
     """Write differing values, in a working order, until none differs or nothing changes any more.
-    Returns those that still differ: the kernel's error by name, "" if it gave none."""
+    Returns the values that still differ: the kernel's error by name, "" if it gave none."""
     errors: dict[str, str] = {}
     remaining = differing_values(directory, expected)
     for _ in range(RESTORE_PASSES):
@@ -162,7 +163,8 @@ def not_restored(device: str, name: str, is_now: str, value: str, path: Path, er
 
 
 def _causes(differing: Iterable[str]) -> list[str]:
-    """Without a scheduler's own values if the scheduler itself could not be restored."""
+    """The values to report: without those of a scheduler if the scheduler itself could not be
+    restored."""
     names = list(differing)
     if "scheduler" not in names:
         return names
@@ -170,8 +172,8 @@ def _causes(differing: Iterable[str]) -> list[str]:
 
 
 def snapshot_of(entry: object, roots: Roots) -> QueueSnapshot | None:
-    """An object of the journal; ``None`` if it is not one, or names anything but files of a
-    disk's queue."""
+    """The snapshot in an object of the journal; ``None`` if the object is invalid, or names
+    anything but files of a disk's queue."""
     if not isinstance(entry, Mapping):
         return None
     device, path, values = entry.get("device"), entry.get("path"), entry.get("values")

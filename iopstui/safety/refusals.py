@@ -1,7 +1,7 @@
 """The write guard: find reasons against writing to a device or file, and reserve it.
 
-A device in use is refused, without an override. One not in use is written only if the user
-repeats its path with ``--destroy-data``."""
+A device in use is refused, and nothing overrides that. A device that is not in use is written only
+if the user repeats its path with ``--destroy-data``."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _CHOOSE_ANOTHER = "There is no override. Choose another device; see: iopstui dev
 class WriteVerdict:
     """Reasons against writing to ``path``, in words.
 
-    ``in_use``: always refused. ``contents``: what would be destroyed. ``unseen``: why it is unknown
-    whether another program has it open."""
+    ``in_use`` reasons always lead to a refusal. ``contents`` are data that would be destroyed.
+    ``unseen`` says why it is unknown whether another program has it open."""
 
     path: str
     in_use: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class WriteVerdict:
 
     @property
     def blank(self) -> bool:
-        """True if it is unused and nothing was found on it."""
+        """True if the device is unused and nothing was found on it."""
         return not self.in_use and not self.contents
 
 
@@ -106,16 +106,17 @@ def check_write(
 ) -> WriteVerdict:
     """Raise Refused unless a job may write to the target; otherwise return warnings.
 
-    ``open_stat`` is of the file or device that the caller holds open; then that one is checked.
-    ``users`` knows who uses files (shared by many calls). A raw device needs ``destroy_data`` (one
-    path or several) to repeat its path even if it is blank; so does an existing file. A directory
-    is accepted: only our own scratch file is written there."""
+    ``open_stat`` is the stat of the file or device that the caller holds open; then this one is
+    checked. ``users`` knows who uses files (many calls share it). A raw device needs
+    ``destroy_data`` (one path or several) to repeat its path even if it is blank; so does an
+    existing file. A directory is accepted: only our own scratch file is written there."""
     if target.kind == FILE:
         return check_file_write(target.path, destroy_data, devices, roots, open_stat=open_stat,
                                 users=users)  # fmt: skip
     if target.kind != DEVICE:
         return WriteVerdict(target.path)
-    # a generic device can't be opened exclusively, and its content can't be read like a file
+    # for a generic device: it can't be opened exclusively, and its content can't be read like a
+    # file's
     node = None if target.passthrough else target.path
     verdict = write_reasons(target.device or "", devices, roots, path=node, reserved=reserved,
                             active=users.active if users is not None else None)  # fmt: skip
@@ -153,8 +154,8 @@ def check_file_write(
 ) -> WriteVerdict:
     """Raises Refused unless a job may write to the file ``path``, which may not exist yet.
 
-    A file used by a loop device or as swap, or open for writing in another program, is in use: no
-    override. ``open_stat``, ``users``: see ``check_write``."""
+    A file used by a loop device or as swap, or open for writing in another program, is in use, and
+    nothing overrides that. ``open_stat``, ``users``: see ``check_write``."""
     real, path_text = os.path.realpath(path), printable(path)
     roots = roots or Roots()
     info = open_stat or _stat(path)
@@ -179,8 +180,8 @@ def check_file_write(
 
 
 def lower_loops(device: str, stack: Stack) -> list[BlockDevice]:
-    """The backing devices of loop devices below (or of the device itself): the kernel lets others
-    mount them meanwhile, unless they are held."""
+    """The backing devices of this device, if it is a loop device, and of loop devices below it:
+    unless they are held, the kernel lets others mount them during the run."""
     above = (device, *stack.below(device))
     lower = (
         name
@@ -192,7 +193,7 @@ def lower_loops(device: str, stack: Stack) -> list[BlockDevice]:
 
 
 class ExclusiveHold:
-    """An exclusively opened device: nobody else can mount it or use it for swap or RAID."""
+    """An exclusively opened device: no other program can mount it or use it for swap or RAID."""
 
     def __init__(self, fd: int, path: str, device: BlockDevice, roots: Roots) -> None:
         self.fd = fd
@@ -201,7 +202,8 @@ class ExclusiveHold:
         self._roots = roots
 
     def verify(self) -> None:
-        """Raises Refused unless path, number and disk sequence number are still the same."""
+        """Raises Refused unless the path still leads to the same device: number and disk sequence
+        number are compared."""
         try:
             fd_number, path_number = os.fstat(self.fd).st_rdev, os.stat(self._path).st_rdev
         except OSError as error:
@@ -256,15 +258,15 @@ def open_exclusively(
 
 def adopted_hold(path: str, active: ActiveRun | None) -> int | None:
     """A duplicate of the active run's exclusive descriptor of the device at ``path``; ``None`` if
-    it has none. Raises OSError."""
+    the run has no such descriptor. Raises OSError."""
     held = active.holds if active is not None else ()
     info = identity(os.stat(path)) if held else None
     return next((os.dup(fd) for fd in held if identity(os.fstat(fd)) == info), None)
 
 
 def is_held(path: str, device: BlockDevice, roots: Roots, active: ActiveRun) -> bool:
-    """Whether the active run holds the device at ``path`` exclusively. Raises Refused if that is no
-    longer ``device``."""
+    """Whether the active run holds the device at ``path`` exclusively. Raises Refused if the path
+    no longer leads to ``device``."""
     try:
         fd = adopted_hold(path, active)
     except OSError:
@@ -282,7 +284,7 @@ def _ioctl_diskseq(fd: int) -> int | None:
     try:
         answer = fcntl.ioctl(fd, _BLKGETDISKSEQ, b"\0" * 8)
     except OSError:
-        return None  # Linux before 5.15
+        return None  # Linux before 5.15 has no such ioctl
     return int(struct.unpack("Q", answer)[0])
 
 
@@ -302,7 +304,8 @@ def _check_confirmation(
             "Use a job that only reads (randread-4k), or, if nothing on it is needed, repeat "
             f"its path: --destroy-data {path_text}",
         )
-    # in a fixture tree, paths name other devices than on this machine
+    # in a fixture tree, paths lead to other devices than on this machine, so they are compared as
+    # text
     bound = (
         bind_paths(paths) if roots.real or info is not None else [DestroyPath(w, w) for w in paths]
     )
@@ -325,7 +328,7 @@ def _check_confirmation(
 
 
 def _confirms_device(destroy_data: DestroyData, device: BlockDevice) -> bool:
-    """Whether one of the paths names this block device, whose generic device a job uses."""
+    """Whether one of the paths leads to this block device, whose generic device a job uses."""
     paths = [destroy_data] if isinstance(destroy_data, str) else list(destroy_data or ())
     info = _stat(device.path)
     return info is not None and any(
@@ -357,10 +360,10 @@ def _loss_text(verdict: WriteVerdict, path: str) -> str:
 def _other_writers(
     device: str, node: str, stack: Stack, backings: Backings, roots: Roots, active: ActiveRun | None
 ) -> Iterator[str]:
-    """Other programs that have open for writing: the device, anything below, above or beside it,
-    its namespace's generic device, or the backing file of a loop device among these. A virtual
-    machine uses its disk like that: neither mounted nor held exclusively, but destroyed just as
-    surely. A program that only reads is no reason."""
+    """Other programs that have one of these open for writing: the device, anything below, above or
+    beside it, its namespace's generic device, or the backing file of a loop device among these. A
+    virtual machine uses its disk like that: neither mounted nor held exclusively, but destroyed
+    just as surely. A program that only reads is no reason."""
     below = stack.below(device)
     related = (*stack.above(device), *below, *stack.overlapping(device), *stack.snapshots(device))
     names = dict.fromkeys(related)
@@ -380,7 +383,7 @@ def _other_writers(
 
 
 def _memberships(device: str, stack: Stack, roots: Roots) -> Iterator[str]:
-    """Membership that isn't in holders/: btrfs, bcache."""
+    """Uses as a member that holders/ does not show: btrfs, bcache."""
     names = tuple(dict.fromkeys((*stack.above(device), *stack.overlapping(device))))
     for uuid, members in read_btrfs(roots).items():
         for name in sorted(members.intersection((*names, *stack.below(device)))):
@@ -388,14 +391,15 @@ def _memberships(device: str, stack: Stack, roots: Roots) -> Iterator[str]:
     bcache = _bcache_members(roots)
     for name in names:
         member = (_directory(name, roots) / "bcache").is_dir()
-        # a device made of members has this as a link to one of them
+        # a device made of members has a link of this name to one of them
         made_of_them = name in stack.devices and stack.devices[name].layer == "bcache"
         if name in bcache or (member and not made_of_them):
             yield f"{name} is a bcache member"
 
 
 def _bcache_members(roots: Roots) -> frozenset[str]:
-    """/sys/fs/bcache/SET/{cacheN,bdevN} link to BLOCK/bcache."""
+    """Names of the devices that bcache uses: /sys/fs/bcache/SET/{cacheN,bdevN} link to
+    BLOCK/bcache."""
     top = roots.sys / "fs/bcache"
     members = set()
     for group in list_names(top):
@@ -415,8 +419,8 @@ def _state_reasons(device: BlockDevice, roots: Roots) -> Iterator[str]:
 
 
 def _uses_of_same_disk(device: BlockDevice, stack: Stack, roots: Roots) -> Iterator[str]:
-    """Other devices that are the same disk by another path, and in use. A LUN can be seen through
-    two host adapters without multipath; the kernel then treats them as two disks."""
+    """Other devices that are the same disk on another path and are in use. A LUN can be seen
+    through two host adapters without multipath; the kernel then treats them as two disks."""
     devices = stack.devices
     disk = devices.get(device.disk or "", device)
     wwid = _wwid(disk, roots)
@@ -461,7 +465,7 @@ def _open_error_text(error: OSError) -> str:
 def _check_contents(
     device: BlockDevice, node: str, devices: Devices, roots: Roots
 ) -> tuple[list[str], list[str]]:
-    """(what would be destroyed, what is in use) on the device and its partitions."""
+    """The contents that would be destroyed, and the uses, of the device and its partitions."""
     carries: list[str] = []
     in_use: list[str] = []
     if device.partitions:
@@ -486,7 +490,7 @@ def _directory(name: str, roots: Roots) -> Path:
     return roots.sys / "class/block" / name.replace("/", "!")
 
 
-# ``--destroy-data``: bind each path to its device or file when the option is read.
+# The paths of ``--destroy-data``. Each is bound to its device or file when the option is read.
 
 
 SYS = Path("/sys/dev/block")
@@ -497,8 +501,8 @@ class DestroyPath:
     """A path of ``--destroy-data``, bound to the file or device it named when it was read.
 
     ``real`` is the path with links followed, ``file`` the file (``None``: there was none), or
-    ``number`` the block device, ``diskseq`` which of the disks with that number. ``fd`` keeps the
-    file's inode from being reused."""
+    ``number`` the block device, ``diskseq`` tells which of the disks that had this number it is.
+    ``fd`` keeps the file's inode from being reused."""
 
     text: str
     real: str
@@ -509,11 +513,11 @@ class DestroyPath:
 
     @property
     def existed(self) -> bool:
-        """False if there was nothing of this name."""
+        """False if the path named nothing when it was read."""
         return self.file is not None or self.number is not None
 
     def matches(self, path: str, info: os.stat_result | None, diskseq: int | None = None) -> bool:
-        """Whether it names the file or device ``info``, whose real path is ``path``."""
+        """Whether this path leads to the file or device ``info``, whose real path is ``path``."""
         if not os.path.isabs(self.text):
             return False
         if info is None or not self.existed:
@@ -526,7 +530,8 @@ class DestroyPath:
 
 
 def bind_paths(texts: Sequence[str]) -> tuple[DestroyPath, ...]:
-    """Bind the paths to their present files or devices; paths bound before keep their binding."""
+    """Bind the paths to their present files or devices; paths that were bound before keep their
+    binding."""
     return tuple(map(_bind_path, texts))
 
 

@@ -31,7 +31,7 @@ from iopstui.safety.journal import Note
 from iopstui.text import printable
 
 PREFIX = ".iopstui-"
-# as mkdtemp makes them
+# a name that mkdtemp makes
 _NAME = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")
 DEFAULT_BYTES = 512 << 20
 FREE_SHARE = 0.05
@@ -40,8 +40,8 @@ MIB = 1 << 20
 # directories that could not be removed so far
 _LEFTOVERS: list[Path] = []
 _STAYING: dict[Path, str] = {}
-"""Directories that must not be touched now, and why: a mount that does not answer, or a mount in
-them."""
+"""Directories that must not be touched now, with the reason: a mount that does not answer, or a
+mount inside them."""
 
 
 @dataclass(slots=True)
@@ -72,20 +72,20 @@ class Scratch:
         return total
 
     def close(self) -> None:
-        """Remove the directory, wherever it is now, then the note; likewise all others. May be
-        called twice. If there is a mount in it, or it is on one that does not answer, both stay for
-        a later iopstui."""
+        """Remove the directory, even if it was moved, then the note; likewise all others. May be
+        called twice. If there is a mount in it, or it is on a mount that does not answer, both stay
+        for a later iopstui."""
         for scratch in self.parts[1:]:
             scratch.close()
         if _must_stay(self.path):
             return
         _remove(self.path)
         if self.fd >= 0:
-            # somebody may have renamed a directory above it
+            # a directory above it may have been renamed
             moved = Path(os.readlink(f"/proc/self/fd/{self.fd}"))
             os.close(self.fd)
             self.fd = -1
-            # again with one more descriptor, because no others can be opened
+            # try again: with the descriptor just closed, another one can be opened
             _remove(moved if moved != self.path and _is_ours(moved) else self.path)
         if os.path.lexists(self.path):
             _LEFTOVERS.append(self.path)
@@ -94,7 +94,7 @@ class Scratch:
 
 
 def leftover_messages() -> list[str]:
-    """Directories that could not be removed and are still there, a sentence each."""
+    """A sentence on each directory that could not be removed and still exists."""
     return pop_staying_messages() + [
         f"cannot remove {printable(str(path))}: its directory is append-only or "
         "immutable now. Change that, then: iopstui doctor"
@@ -104,7 +104,8 @@ def leftover_messages() -> list[str]:
 
 
 def pop_staying_messages() -> list[str]:
-    """Directories that were not removed because of a mount, a sentence each; every one once."""
+    """A sentence on each directory that was not removed because of a mount; each is returned only
+    once."""
     messages = [
         f"cannot remove {printable(str(path))}: {printable(reason)}: iopstui doctor"
         for path, reason in _STAYING.items()
@@ -114,8 +115,8 @@ def pop_staying_messages() -> list[str]:
 
 
 def _must_stay(path: Path) -> bool:
-    """Whether a mount prevents its removal, which is remembered. Files of another file system are
-    not ours, wherever they are mounted."""
+    """Whether a mount prevents the removal of the directory; the reason is remembered. Files of
+    another file system are not ours, wherever they are mounted."""
     roots = Roots()
     mount = find_hung_mount(path, roots)
     if mount is not None:
@@ -144,7 +145,8 @@ def _remove(path: Path) -> None:
 
 
 def make_scratches(directories: Sequence[Path]) -> Scratch:
-    """Create one in each of the directories. UsageError if that fails; then none is left."""
+    """Create a scratch directory in each of the directories. UsageError if one fails; then none is
+    left."""
     scratches: list[Scratch] = []
     try:
         for directory in directories:
@@ -191,7 +193,8 @@ def make_scratch(directory: Path) -> Scratch:
         raise UsageError(f"Cannot create a scratch file in {directory}: {error.strerror}.",
                          hint_for_limit(error, hint)) from error  # fmt: skip
     note = None
-    # without a state directory, only a crash of both processes at once leaves the file behind
+    # without a state directory, the scratch file is left behind only if both processes crash at
+    # once
     with contextlib.suppress(OSError):
         note = journal.write_note("scratch", {"scratch": str(path)})
     return Scratch(path, note, fd=fd)
@@ -213,7 +216,8 @@ def is_scratch_name(name: str) -> bool:
 
 
 def _is_ours(path: Path) -> bool:
-    """A note is only believed if what it names looks like a scratch directory of this user."""
+    """Whether the path is a scratch directory of this user: otherwise a note that names it is not
+    believed."""
     if not is_scratch_name(path.name) or not path.is_absolute():
         return False
     try:
@@ -240,11 +244,11 @@ def usable_bytes(directory: Path) -> int:
 
 
 def usable_bytes_for_all(directories: Sequence[Path]) -> int:
-    """Bytes that may be used in all directories together if each gets the same, as fio shares a
-    job's size out. Directories in one file system share its space."""
+    """Bytes that may be used in all directories together if each gets the same share, as fio
+    divides a job's size. Directories in one file system share its space."""
     spaces = [usable_bytes(directory) for directory in directories]
-    # what the files themselves need besides their data; else a file as large as this leaves no more
-    # than the 5 % at which a run is ended
+    # leave room for what files need besides their data; else a file as large as this would leave no
+    # more than the 5 % at which a run is ended
     spaces = [max(0, space - max(MIN_SPARE, space >> 6)) for space in spaces]
     systems = [os.stat(directory).st_dev for directory in directories]
     shares = (space // systems.count(system) for space, system in zip(spaces, systems, strict=True))
@@ -275,7 +279,7 @@ SMALLEST = 4 << 20
 
 
 def shared_name(job: Section) -> str:
-    """The name of the file that a job's threads share, "" if each has its own."""
+    """The name of the file that a job's threads share; "" if each has its own file."""
     parts = [
         Path(part).name for part in expand_variables(job.options.get("filename", "")).split(":")
     ]
@@ -283,8 +287,8 @@ def shared_name(job: Section) -> str:
 
 
 def last_offset(job: Section) -> int:
-    """The byte at which the last of its clones begins; fio adds size= to it. 0 if it is in percent
-    (of the file)."""
+    """The byte at which the last of a section's clones begins; fio adds size= to it. 0 if it is a
+    percentage of the file."""
     count = count_of(job.options.get("numjobs"))
     first = size_bytes(expand_variables(job.options.get("offset", ""))) or 0
     increment = size_bytes(expand_variables(job.options.get("offset_increment", ""))) or 0
@@ -294,8 +298,8 @@ def last_offset(job: Section) -> int:
 def bytes_by_file(
     sections: Sequence[SectionFiles], sizes: Sequence[int], begin: Sequence[int] | None = None
 ) -> dict[str, int]:
-    """Bytes by file: a section's ``size=`` is split over the files of each clone (fio(1)), after
-    the bytes before its offset; a shared file counts once."""
+    """Size of each file in bytes: a section's ``size=`` is split over the files of each clone
+    (fio(1)), after the bytes before its offset; a shared file counts once."""
     total: dict[str, int] = {}
     for section, size, skipped in zip(sections, sizes, begin or [0] * len(sizes), strict=True):
         file_bytes = -(-size * section.sets // max(1, len(section.paths))) + skipped
@@ -314,11 +318,11 @@ def scratch_sizes(
 ) -> list[int]:
     """The ``size=`` of each section, so that all ``files`` together fit into ``space``.
 
-    ``requested``: exactly that for every section, or UsageError. Otherwise the job's size, at most
-    an equal share of 512 MiB (and ``most``), less if the disk is nearly full. With ``spread``
-    directories each file has a part in every one, and its size is the sum of all parts (fio divides
-    size= among a job's files); ``requested`` is the size of each part. Bytes before a section's
-    offset= are part of the file and count, too."""
+    With ``requested`` it is exactly that for every section, or UsageError is raised. Otherwise it
+    is the job's size, at most an equal share of 512 MiB (and ``most``), less if the disk is nearly
+    full. With ``spread`` directories each file has a part in every one, and its size is the sum of
+    all parts (fio divides size= among a job's files); ``requested`` is the size of each part. Bytes
+    before a section's offset= are part of the file and count, too."""
     shares = _shares(files)
     if requested is not None:
         size = size_bytes(requested)
@@ -348,13 +352,14 @@ def _shares(files: Sequence[SectionFiles]) -> int:
     """The size of all files together, in multiples of a ``size=`` that all sections share."""
     unit = 1 << 40
     sizes = bytes_by_file(files, [unit] * len(files))
-    # each size is rounded up by less than a byte
+    # because each size is rounded up by less than a byte
     return max(1, -(-(sum(sizes.values()) - len(sizes)) // unit))
 
 
 def time_based_values(jobs: Sequence[Section], sizes: Sequence[int]) -> list[str]:
-    """``time_based`` for each section whose file has ``sizes`` bytes. A section whose file is
-    smaller than the job says would reach its end long before the job's runtime is over."""
+    """The value of ``time_based`` for each section, whose files have ``sizes`` bytes. It is 1 if
+    the job sets it, or if the section's file is smaller than the job says: fio would reach its end
+    long before the job's runtime is over."""
     return [
         "1" if flag(job.options, "time_based") or _ends_early(job, size) else "0"
         for job, size in zip(jobs, sizes, strict=True)
@@ -370,7 +375,7 @@ def _ends_early(job: Section, size: int) -> bool:
 
 
 def files_of(text: str) -> int:
-    """The files of a job, from its text alone, for the points of an experiment."""
+    """The number of a job's files, from its text alone, for the points of an experiment."""
     total: dict[str, int] = {}
     for index, job in enumerate(jobfile.effective_sections(text)):
         name = shared_name(job)
@@ -387,7 +392,7 @@ def scratch_total(
     most: int | None,
     spread: int = 1,
 ) -> int:
-    """Bytes of all scratch files of a job; UsageError as ``scratch_sizes``."""
+    """Bytes of all scratch files of a job; raises UsageError as ``scratch_sizes`` does."""
     jobs = jobfile.effective_sections(text)
     sizes = scratch_sizes(jobs, files, requested, space, most, spread)
     return sum(bytes_by_file(files, sizes, [last_offset(job) for job in jobs]).values())
@@ -400,7 +405,7 @@ def _share(job: Section, share: int, largest: int, spread: int) -> int:
 
 
 def _from_offset(job: Section, size: int, least: int, spread: int) -> int:
-    """Bytes of a file of ``size`` bytes after this section's offset."""
+    """Bytes of a file of ``size`` bytes behind this section's offset."""
     skipped = last_offset(job) * spread
     remaining = size - skipped
     if skipped and remaining < min(least, largest_block(job) * spread):

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 REPEAT_S = 0.01
 SAME_SIGNAL_S = 0.1
-"""A second signal within this time counts as part of the first: timeout(1) sends it to the process
-and then to its process group, and nobody presses Ctrl-C that fast."""
+"""A second signal within this time counts as part of the first: timeout(1) sends a signal to the
+process and then to its process group, and nobody presses Ctrl-C that fast."""
 _IMPORT_MACHINERY = "<frozen importlib"
 Handler = Callable[[int, "FrameType | None"], object]
 
@@ -33,10 +33,10 @@ _UNHANDLED = frozenset(
     )
 )  # fmt: skip
 STOP_SIGNALS = tuple(sorted(signal.valid_signals() - _UNHANDLED))
-"""Those whose default action ends the process: SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGALRM ..."""
+"""Signals whose default action ends the process: SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGALRM ..."""
 _ALWAYS = (signal.SIGINT, signal.SIGTERM)
-"""A shell starts background jobs with SIGINT ignored; a user who sends it anyway wants them to
-stop."""
+"""Signals that are handled even if they are ignored at the start: a shell starts background jobs
+with SIGINT ignored, and a user who sends it anyway wants them to stop."""
 
 
 def handle_stop_signals(handler: Handler | signal.Handlers) -> dict[int, object]:
@@ -47,7 +47,7 @@ def handle_stop_signals(handler: Handler | signal.Handlers) -> dict[int, object]
         now = signal.getsignal(number)
         if now is signal.SIG_IGN and number not in _ALWAYS:
             continue
-        # the C library keeps some for itself
+        # the C library keeps some signals for itself
         with contextlib.suppress(OSError, ValueError):
             signal.signal(number, handler)
             before[number] = now
@@ -56,7 +56,7 @@ def handle_stop_signals(handler: Handler | signal.Handlers) -> dict[int, object]
 
 @contextlib.contextmanager
 def handling_stop_signals(stop: Callable[[int], object]) -> Iterator[None]:
-    """In this context, ``stop`` is called with the number of each stop signal, in the main
+    """A context in which ``stop`` is called with the number of each stop signal, in the main
     thread."""
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -76,7 +76,7 @@ def handling_stop_signals(stop: Callable[[int], object]) -> Iterator[None]:
 class StopSignals:
     """Stop signals of commands without a screen. The first signal lets fio write its last document
     (``stop``); the second does not wait for it (``kill``). Neither waits long for a reader of the
-    output that does not read."""
+    output that has stopped reading."""
 
     def __init__(self, stop: Callable[[], None], kill: Callable[[], None]) -> None:
         self.requests = 0
@@ -103,7 +103,8 @@ def interrupt(number: int, frame: FrameType | None) -> None:
     """Interrupt like Ctrl-C by default, but not inside code that must complete, so that everything
     is restored on the way out."""
     if frame is not None and frame.f_code.co_filename.startswith(_IMPORT_MACHINERY):
-        # inside Python's import code a lock would stay taken, and other threads wait for it
+        # an interrupt inside Python's import code would leave a lock taken, and other threads wait
+        # for it
         _repeat_soon()
     else:
         signal_flag.interrupt()
@@ -115,8 +116,8 @@ def _repeat_soon() -> None:
 
 
 def repeat_lost_interrupts() -> None:
-    """From now on no ``interrupt`` is lost. In the callback of a weak reference or a finalizer,
-    Python only reports the exception and goes on; then the signal is soon sent again."""
+    """Make sure from now on that no ``interrupt`` is lost. In the callback of a weak reference or a
+    finalizer, Python only reports the exception and goes on; then the signal is soon sent again."""
     before = sys.unraisablehook
 
     def hook(ignored: UnraisableHookArgs) -> None:

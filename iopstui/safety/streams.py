@@ -1,10 +1,10 @@
 """Prepare standard input, output and error for a command, whether files, pipes or terminals.
 
-If one were closed, the next opened file would get its number, and messages would go into that file.
-So all three are open before anything else. If standard output can't be written, the command ends
-with a message; if standard error can't be written, the text is lost. A reader that does not read (a
-stopped terminal, a full pipe) makes a command wait, but does not delay its end: after a stop signal
-(``end_soon``), output that such a reader does not take is dropped."""
+If one of them were closed, the next file to be opened would get its number, and messages would go
+into that file. So all three are open before anything else. If standard output can't be written, the
+command ends with a message; if standard error can't be written, the text is lost. A reader that
+does not read (a stopped terminal, a full pipe) makes a command wait, but does not delay its end:
+after a stop signal (``end_soon``), output that such a reader does not take is dropped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from typing import Any, TextIO
 STUCK_S = 0.2
 """A reader that takes nothing for this long counts as not reading."""
 PATIENCE_S = 1.5
-"""The limit after the first stop signal, because the last figures still have to be written."""
+"""How long to wait for such a reader after the first stop signal: the last figures still have to be
+written."""
 _ending = False
 
 
@@ -30,7 +31,7 @@ class OutputLost(OSError):
 
 
 class _Stdout(io.FileIO):
-    """Writes everything, even if the descriptor is non-blocking."""
+    """A raw stream that writes everything, even if the descriptor is non-blocking."""
 
     def write(self, data: Any) -> int:
         while True:
@@ -40,7 +41,7 @@ class _Stdout(io.FileIO):
                 raise
             except OSError as error:
                 raise OutputLost(error.errno, error.strerror or "it fails") from error
-            # ``None`` (missing in the types): the write would block
+            # ``None`` (not in the type hints): the write would block
             if written is not None:
                 return written
             select.select([], [self], [])
@@ -61,7 +62,8 @@ class _Stderr(io.FileIO):
 
 
 def _takeable(stream: io.FileIO, data: Any) -> Any:
-    """The part of ``data`` that can be written without waiting for long (select(2): PIPE_BUF)."""
+    """The part of ``data`` that can be written without a long wait (select(2): PIPE_BUF); before
+    ``end_soon`` is called, all of it."""
     if not _ending:
         return data
     drop_stuck([stream.fileno()], PATIENCE_S)
@@ -83,7 +85,7 @@ def prepare() -> bool:
 
 
 def finish() -> OSError | None:
-    """Flush the rest, and return the error that prevented it, if any."""
+    """Flush the rest of the output, and return the error that prevented it, if any."""
     lost: OSError | None = None
     try:
         sys.stdout.flush()
@@ -96,12 +98,12 @@ def finish() -> OSError | None:
 
 
 def _open(number: int) -> bool:
-    """Whether the descriptor was open. A closed one becomes /dev/null, but standard output one
-    whose writes fail."""
+    """Whether the descriptor was open. A closed one is opened as /dev/null, but for standard output
+    so that writes fail."""
     try:
         os.fstat(number)
     except OSError:
-        # open() takes the lowest free number, so in this order each stream gets its own
+        # open() takes the lowest free number: called in ascending order, each stream gets its own
         os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
         return False
     return True
@@ -117,8 +119,7 @@ def _text(raw: io.FileIO, before: TextIO | None) -> io.TextIOWrapper:
 
 
 def _look_alikes(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Replace a character that the encoding lacks: by ASCII that looks like it, or by its
-    number."""
+    """Replace a character that the encoding lacks by ASCII that looks like it, or by its number."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     from iopstui.format import ascii_look_alike
@@ -153,6 +154,6 @@ def drop_stuck(numbers: Iterable[int] = (1, 2), patience_s: float = STUCK_S) -> 
 
 
 def end_soon() -> None:
-    """From now on wait only ``PATIENCE_S`` for a reader that does not read."""
+    """From now on wait only ``PATIENCE_S`` for a reader that has stopped reading."""
     global _ending
     _ending = True

@@ -2,11 +2,11 @@
 
 All values of a disk's queue are saved on disk (safety/journal.py) before the first one is changed,
 because the kernel changes others with it (queue_snapshot.py). They are always restored; after
-SIGKILL or power loss by the next start or `iopstui doctor`. A written value is read back, because
-the kernel may adjust or ignore it (rq_affinity=3). Only one session at a time changes a disk's
-queue, whatever its user and state directory: flock(2) on the queue's directory in sysfs needs no
-lock file and ends with the process. A container with a network namespace has its own sysfs, so such
-a session is not seen."""
+SIGKILL or power loss the next start or `iopstui doctor` does so. A written value is read back,
+because the kernel may adjust or ignore it (rq_affinity=3). Only one session at a time changes a
+disk's queue, even if sessions have different users or state directories: flock(2) on the queue's
+directory in sysfs needs no lock file and ends with the process. A container with a network
+namespace has its own sysfs, so such a session is not seen."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class AppliedChange:
 
     @property
     def adjusted(self) -> bool:
-        """True if the kernel made something else of the value (nr_requests=2 becomes 4)."""
+        """True if the kernel changed the value (nr_requests=2 becomes 4)."""
         if irq_of(self.name) is not None:
             return parse_cpu_list(self.requested) != parse_cpu_list(self.now)
         return self.requested != self.now
@@ -77,13 +77,14 @@ def tunable_path(device: BlockDevice, name: str, roots: Roots) -> Path:
     if name not in TUNABLES:
         raise UsageError(f"{printable(name)} is not a tunable that can be changed.",
                          f"Known: {', '.join(TUNABLES)}, irq/NUMBER")  # fmt: skip
-    # a partition has its disk's queue
+    # a partition uses its disk's queue
     disk = device.disk or device.name
     return roots.sys / "block" / disk.replace("/", "!") / "queue" / name
 
 
 def read_tunable(device: BlockDevice, name: str, roots: Roots) -> str | None:
-    """The value in force; ``None`` if the device does not have this tunable."""
+    """The value of a tunable that is in force; ``None`` if the device does not have this
+    tunable."""
     try:
         return read_current(tunable_path(device, name, roots))
     except OSError:
@@ -97,13 +98,13 @@ def why_not_changeable(device: BlockDevice, name: str, roots: Roots) -> IopstuiE
 
 
 class Tunables:
-    """The changes of one session."""
+    """The changes of tunables in one session."""
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
         self._note: Note | None = None
         self.device_gone = False
-        # by file: several disks may share one interrupt
+        # keyed by file, because several disks may share one interrupt
         self._changed: dict[str, dict[str, object]] = {}
         self._snapshots: dict[Path, QueueSnapshot] = {}
         self._locks: dict[Path, int] = {}
@@ -114,7 +115,7 @@ class Tunables:
         return bool(self._changed)
 
     def set(self, device: BlockDevice, name: str, value: str) -> AppliedChange:
-        """Change one tunable. Raises Missing (no right), UsageError (the kernel's refusal)."""
+        """Change one tunable. Raises Missing (no right) or UsageError (the kernel refuses it)."""
         path = tunable_path(device, name, self._roots)
         before = read_tunable(device, name, self._roots)
         if before is None and not path.parents[1].exists():
@@ -141,8 +142,9 @@ class Tunables:
     def _restore_others(
         self, name: str, value: str, directory: Path, saved_values: Mapping[str, str]
     ) -> None:
-        """Restore values that the kernel changed along with a tunable, so that only the tunable
-        differs. A scheduler keeps its own values; the original scheduler gets its original ones."""
+        """Restore values that the kernel changed along with a tunable, so that nothing but the
+        tunable differs. A scheduler keeps its own values; the original scheduler gets its original
+        ones."""
         if name != "scheduler":
             restored = {n: v for n, v in saved_values.items() if n in TUNABLES and n != name}
         elif directory in self._snapshots:
@@ -162,7 +164,7 @@ class Tunables:
                 device.name, device.diskseq, path.parent, read_values(path.parent)
             )
         entries = {str(path): _entry(device, name, before, path)}
-        # if the scheduler changes, the kernel sets these two anew
+        # these two are set anew by the kernel if the scheduler changes
         for other in RESET_BY_SCHEDULER if name == "scheduler" else ():
             value, other_path = read_tunable(device, other, self._roots), path.with_name(other)
             if value is not None and str(other_path) not in self._changed:
@@ -214,7 +216,7 @@ class Tunables:
 
 def _lock_directory(directory: Path, consequence: str, roots: Roots) -> int | None:
     """A descriptor that keeps other sessions from changing anything below ``directory``; ``None``
-    if nothing can be locked. UsageError, with ``consequence``, if another session has it."""
+    if nothing can be locked. UsageError, with ``consequence``, if another session has the lock."""
     try:
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -253,7 +255,7 @@ def restore_abandoned(roots: Roots) -> tuple[list[str], list[str]]:
         parsed = [snapshot_of(e, roots) for e in queues] if isinstance(queues, list) else []
         snapshots = [snapshot for snapshot in parsed if snapshot is not None]
         if note.content.get("boot") != journal.boot_id():
-            entries, snapshots = [], []  # a reboot has undone it
+            entries, snapshots = [], []  # undone by a reboot
         restored, problems = _restore_alone(entries, snapshots, roots)
         completed += restored
         failed += problems
@@ -265,8 +267,8 @@ def restore_abandoned(roots: Roots) -> tuple[list[str], list[str]]:
 def _restore_alone(
     entries: list[dict[str, object]], snapshots: list[QueueSnapshot], roots: Roots
 ) -> tuple[list[str], list[str]]:
-    """Restore like ``_restore``, unless a running session changes one of these; then it is left for
-    later."""
+    """Restore like ``_restore``, unless a running session changes one of these disks; then this is
+    left for later."""
     places = {Path(str(e["path"])).parent: str(e["device"]) for e in entries}
     places |= {snapshot.directory: snapshot.device for snapshot in snapshots}
     locks: list[int | None] = []
@@ -295,7 +297,8 @@ def _entry(device: BlockDevice, name: str, value: str, path: Path) -> dict[str, 
 
 
 def _is_entry(entry: object, roots: Roots) -> bool:
-    """A note is only believed if it names a known tunable and that tunable's own file."""
+    """Whether an entry names a known tunable and that tunable's own file: otherwise the note is not
+    believed."""
     if not isinstance(entry, Mapping) or not all(
         isinstance(entry.get(key), str) for key in ("device", "name", "path", "value")
     ):
@@ -317,8 +320,8 @@ def _is_entry(entry: object, roots: Roots) -> bool:
 def _restore(
     entries: list[dict[str, object]], snapshots: list[QueueSnapshot], roots: Roots
 ) -> tuple[list[str], list[str]]:
-    """(restored, not restored), in words; disks that are gone or new are in neither. An older
-    iopstui noted only single values (``entries``)."""
+    """Restore the values; return (restored, not restored), in words. Disks that are gone or new are
+    in neither. An older iopstui noted only single values (``entries``)."""
     completed: list[str] = []
     failed: list[str] = []
     for snapshot in snapshots:
@@ -351,7 +354,7 @@ def _has_vanished(path: Path, entry: Mapping[str, object], roots: Roots) -> bool
 
 
 def _another_disk(entry: Mapping[str, object], roots: Roots) -> bool:
-    """True if the name now belongs to another disk (diskseq), which keeps its own values."""
+    """True if the name now belongs to another disk (by its diskseq), which keeps its own values."""
     before = entry.get("diskseq")
     if before is None:
         return False
@@ -411,8 +414,9 @@ def _refusal(
 class TunableState:
     """A tunable. ``now`` is its value (of the first disk), ``values`` are all accepted ones (empty
     for a number or a CPU list), ``allowed`` the same in words. ``by_disk`` are (disk, value), if
-    there are several disks. ``refused`` says why it can't be changed here, and ``hint`` has the
-    command that can; ``idle`` says why it would have no effect on these disks; "" if not so."""
+    there are several disks. ``refused`` says why it can't be changed here ("": it can), ``hint`` is
+    the command that can change it; ``idle`` says why it would have no effect on these disks ("": it
+    has)."""
 
     name: str
     meaning: str
@@ -426,9 +430,9 @@ class TunableState:
 
 
 def queued_disks(target: Target, devices: Mapping[str, BlockDevice]) -> list[BlockDevice]:
-    """The disks whose queues serve the target, and whose tunables are changed: the first ones with
-    a queue on the way down (a partition shares its disk's). For a loop device the disk below its
-    file is not changed."""
+    """The disks whose queues serve the target, and whose tunables are changed: on the way down, the
+    first devices with a queue of their own (a partition shares its disk's). For a loop device the
+    disk below its file is not changed."""
     disk_by_name: dict[str, BlockDevice] = {}
     for top, below in target.stacks.items():
         stack = [devices[name] for name in (top, *below) if name in devices]
@@ -439,7 +443,7 @@ def queued_disks(target: Target, devices: Mapping[str, BlockDevice]) -> list[Blo
 
 
 def common_schedulers(disks: Sequence[BlockDevice]) -> tuple[str, ...]:
-    """The schedulers that every one of the disks can have."""
+    """The schedulers that all of the disks offer."""
     by_disk = [disk.queue.schedulers for disk in disks if disk.queue is not None]
     return tuple(
         name
@@ -451,7 +455,8 @@ def common_schedulers(disks: Sequence[BlockDevice]) -> tuple[str, ...]:
 def tunable_states(
     target: Target, devices: Mapping[str, BlockDevice], roots: Roots
 ) -> list[TunableState]:
-    """Every tunable of the disks, read again, because the kernel does not notify of changes."""
+    """Every tunable of the disks. They are read again, because the kernel does not notify of
+    changes."""
     disks = queued_disks(target, devices)
     states = [_queue_tunable(tunable, disks, roots) for tunable in TUNABLES.values()]
     states += [_irq_tunable(disk, irq, roots) for disk, irq in _interrupts(disks)]

@@ -1,9 +1,9 @@
-"""The write guard applied to a prepared job: checked when preparing, again right before fio starts,
-and held while it runs.
+"""The write guard of a prepared job. It checks when the job is prepared, checks again right before
+fio starts, and holds the files while the job runs.
 
 The files of a job are those that fio itself says it opens; fio alone would create a regular file
 for a mistyped device name, and write to a disk whose partition is mounted. The checked files are
-then granted to fio one by one: the kernel keeps it from all others (fio/fence_exec.py)."""
+then granted to fio one by one, and the kernel denies it all others (fio/fence_exec.py)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ Devices = Mapping[str, BlockDevice]
 
 @dataclass(frozen=True, slots=True)
 class CheckedJob:
-    """The files of one job and its use of them. ``files`` are absolute; ``cwd`` is fio's working
-    directory; with ``scratch`` everything must stay inside that directory."""
+    """The files of one job and how it uses them. ``files`` are absolute paths; ``cwd`` is fio's
+    working directory; with ``scratch`` everything must stay inside that directory."""
 
     facts: JobFacts
     files: tuple[str, ...]
@@ -68,19 +68,19 @@ class WriteGuard:
         self._write_grants: list[Grant] = []
         # the file or device behind each path when it was first examined
         self._examined: dict[str, tuple[int, int, int]] = {}
-        # what the paths of --destroy-data name from now on, even if files are renamed
+        # bind the paths of --destroy-data to what they name now, even if files are renamed later
         bind_paths(self._destroy_data)
         # warnings to report before something is written, by path
         self.doubts: dict[str, str] = {}
 
     @property
     def reads(self) -> tuple[Grant, ...]:
-        """The files and devices that fio may read, once ``engage`` has examined them."""
+        """The files and devices that fio may read; known once ``engage`` has examined them."""
         return tuple(self._read_grants)
 
     @property
     def writes(self) -> tuple[Grant, ...]:
-        """Devices that the job may write, too."""
+        """The files and devices that fio may also write."""
         return tuple(self._write_grants)
 
     @property
@@ -89,13 +89,13 @@ class WriteGuard:
         return (*(held.fd for held in self._locks), *self._holds)
 
     def active_run(self, guard_pid: int, is_given_up: Callable[[], bool] = bool) -> ActiveRun:
-        """What a run that replaces this one adopts; ``guard_pid`` is the process above this one's
+        """What a run that replaces this one takes over; ``guard_pid`` is the guard of this run's
         fio. ``is_given_up``: the next run is no longer wanted."""
         return ActiveRun(self._locks, self._holds, guard_pid, is_given_up)
 
     @property
     def is_needed(self) -> bool:
-        """Whether any file needs a check of its device. Files in a scratch directory need none."""
+        """Whether the device of any file needs a check. Files in a scratch directory need none."""
         return self._job.scratch is None
 
     def check(self, devices: Devices) -> None:
@@ -138,7 +138,7 @@ class WriteGuard:
         return Refused(f"Cannot examine {printable(path)}: {error.strerror}.")
 
     def _grant(self, path: str, open_stat: os.stat_result) -> Grant:
-        """Grant exactly the file that is locked: while it is open, its inode number can't be
+        """Grant exactly the file that is locked. While it is open, its inode number can't be
         reused."""
         try:
             granted = grant(path)
@@ -168,13 +168,13 @@ class WriteGuard:
         self, target: Target, device: BlockDevice, stack: Stack
     ) -> Iterator[tuple[str, BlockDevice]]:
         yield str(self._roots.dev / device.name) if target.passthrough else target.path, device
-        # nobody may mount the lower devices meanwhile, either
+        # others must not mount the lower devices meanwhile, either
         for lower in safety.lower_loops(device.name, stack):
             yield str(self._roots.dev / lower.name), lower
 
     def _is_held_already(self, target: Target, devices: Devices) -> bool:
         """Whether the active run already holds everything that would be opened exclusively. Raises
-        Refused if it is another device now."""
+        Refused if a path now leads to another device."""
         device = devices.get(target.device or "")
         if self._active is None or target.kind != DEVICE or device is None:
             return False
@@ -213,12 +213,12 @@ class WriteGuard:
 
     def _is_outside_scratch(self, name: str) -> bool:
         scratch = self._job.scratch
-        # as text: there may be hundreds of thousands of names
+        # compared as text, because there may be hundreds of thousands of names
         return scratch is not None and not os.path.normpath(name).startswith(f"{scratch}{os.sep}")
 
     def _lock(self, target: Target, stack: Stack) -> os.stat_result:
-        """Lock a file or device, and open what is locked; other nodes of a device are locked with
-        the kernel's own."""
+        """Lock a file or device, and return the stat of what is locked. The kernel's own node of a
+        device is locked as well, because it stands for all its other nodes."""
         device = stack.devices.get(target.device or "")
         if target.kind == DEVICE and device is not None:
             for name in reversed(stack.below(device.name)):
@@ -234,7 +234,7 @@ class WriteGuard:
         node = str(self._roots.dev / device.name)
         if besides and _same_node(node, besides):
             return
-        # a user who may not read it can't conflict with others on it
+        # without the right to read it, this user can't conflict with others on it
         with contextlib.suppress(Missing):
             adopted = self._adoptable_locks
             fd = lock_node(device, self._roots, shared=shared, adopted=adopted)
@@ -255,7 +255,7 @@ class WriteGuard:
             path = Path(name)
             if not os.path.lexists(path) and not self._below_dev(path):
                 continue
-            # stat is enough here: locking reports which right is missing
+            # stat is enough here: locking reports a missing right
             target = resolve_target(name, Path("/"), self._roots, devices, to_read=False)
             if target.kind == DIRECTORY:
                 raise UsageError(f"The job opens {name} as a file, but it is a directory.",
@@ -265,7 +265,7 @@ class WriteGuard:
 
     def _below_dev(self, path: Path) -> bool:
         """Whether the path is directly in /dev, or in a missing directory below it. Such a name is
-        a mistake; one in a file system there (/dev/shm) is not."""
+        a mistake, but a name in a file system mounted there (/dev/shm) is not."""
         parent = path.parent
         return parent == self._roots.dev or (
             self._roots.dev in parent.parents and not parent.is_dir()

@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 INTERVAL_S = 1.0
 MAX_PROBED_IOPS = 100_000
-"""Above this rate the programs would cost more than their percentile is worth."""
+"""At more I/Os per second, the BPF programs would cost more than their percentile is worth."""
 
 
 @dataclass
 class Examination:
-    """``seconds`` yields after each one; ``seen`` is what was seen so far. ``no_probe`` says why
-    single requests are not measured; "" if they are."""
+    """Looks at disks without a job: ``seconds`` yields after each second; ``seen`` is everything
+    seen so far. ``no_probe`` says why single requests are not measured; "" if they are."""
 
     target: Target
     devices: Mapping[str, BlockDevice]
@@ -63,7 +63,7 @@ class Examination:
             self.roots, target.tree, (), shares=distinct_file_systems(target.shares, self.roots)
         )
         builder = FrameBuilder(opened=target.opened, links=target.links)
-        # both may hang on a disk that does not answer
+        # both calls may hang on a disk that does not answer
         users, conditions = UseWatch(self.roots, eager=True), ConditionsReader(self.roots)
         self._hours = HourBaseline(self.roots)
         self._hours.ask(FIRST_AT_S, clock.wall_ms() / 1e3, self.devices)
@@ -96,8 +96,8 @@ class Examination:
                 probe.close()
 
     def note_conditions(self, read: Conditions | None) -> None:
-        """Note newly read conditions; error counters are compared with those of the first
-        reading."""
+        """Note newly read conditions; their error counters are compared with the first
+        reading's."""
         self._conditions = read or self._conditions
         self._first_conditions = self._first_conditions or read
 

@@ -1,9 +1,9 @@
 """Replace the running job by the next one without a pause.
 
-A thread prepares the next run while the active one works and is read: all checks, missing files,
-the guard with a fio that waits for its start. Right after a document of the active run the next one
-is started, and once that has done its first I/O the active one is told to end. Events come in
-order: the active run's last document and its end, then the start of the next one, then its
+While the active run works and is measured, a thread prepares the next one: all checks, missing
+files, the guard with a fio that waits for its start. Right after a document of the active run the
+next one is started, and once that has done its first I/O the active one is told to end. Events come
+in order: the active run's last document and its end, then the start of the next one, then its
 documents. If in doubt, the active run is stopped first and then the next one started."""
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ FIRST_IO_TIMEOUT_S = 10.0
 
 
 class Handover:
-    """One order: from its preparation, in a thread, until its run is the active one. ``events`` are
-    the unread events of that run's fio. ``given_up`` ends the preparation early."""
+    """The replacement of the active run by the next one, from the order to prepare that run (in a
+    thread) until it is the active run. ``events`` are the unread events of its fio. ``given_up``
+    ends the preparation early."""
 
     def __init__(
         self, order: RunOrder, prepare: Callable[[], FioRun], given_up: SignalFlag, now_ns: int
@@ -96,9 +97,9 @@ class Handovers:
         self._deadline_s = deadline_s
         self._stop_first = stop_first
         self._next: Handover | None = None
-        # no longer wanted, but still being prepared
+        # an order that is no longer wanted, but still being prepared
         self._unwanted: Handover | None = None
-        # asked for meanwhile
+        # the newest order that came meanwhile
         self._later: RunOrder | None = None
         # runs given up before they began, with the files made only for them
         self._dropped: list[tuple[FioRun, SharedScratch | None]] = []
@@ -106,7 +107,7 @@ class Handovers:
 
     @property
     def poll_s(self) -> float | None:
-        """How soon to look again; ``None``: whenever."""
+        """Seconds until the next look; ``None`` if no look is needed."""
         if self._next is not None and self._next.state == STARTED:
             return FIRST_IO_POLL_S
         waits = self._next is not None or self._unwanted is not None or self._dropped
@@ -178,7 +179,7 @@ class Handovers:
     def _prepare(
         self, order: RunOrder, running: FioRun, active: ActiveRun, given_up: SignalFlag
     ) -> FioRun:
-        """In the thread of a handover: prepare the next run. Its fio waits for its start, unless
+        """Prepare the next run, in the thread of a handover. Its fio waits for its start, unless
         files are to be laid out first. Raises IopstuiError or StopFirst; then nothing is left
         behind."""
         try:
@@ -204,10 +205,10 @@ class Handovers:
             run.close()
             raise
 
-    # -- following
+    # -- steps of a handover
 
     def follow(self) -> None:
-        """Take the next step, if it is due."""
+        """Take the next step of the handover, if it is due."""
         for dropped in [entry for entry in self._dropped if _has_ended(entry[0])]:
             self._dropped.remove(dropped)
             _close(*dropped)
@@ -226,7 +227,8 @@ class Handovers:
             self._poll(handover, handover.run)
 
     def _take_prepared(self, handover: Handover) -> None:
-        """The thread has ended: go on with what it has prepared."""
+        """Go on when the preparing thread has ended: with the prepared run, or with the error of
+        the thread."""
         run, error = handover.run, handover.error
         if isinstance(error, StopFirst):
             self._drop_next()
@@ -247,7 +249,8 @@ class Handovers:
                 handover.enter(WAITING, self._now())
 
     def _check_budget(self, handover: Handover) -> None:
-        """Check the budget here: the active run's is no longer checked, because it is ending."""
+        """Check the budget for both runs: the active run's own check has stopped, because it is
+        ending."""
         run, budget = handover.run, self._preparation.budget
         if budget.most is None or run is None or run.failure:
             return
@@ -308,7 +311,7 @@ class Handovers:
             handover.enter(WAITING, self._now())
             return
         if any(isinstance(event, NewDocument) and _has_ios(event) for event in handover.events):
-            # all of its I/O was done at once
+            # it has done all of its I/O at once
             self._take_over(handover)
             return
         why = ended.error or "fio ended before its first I/O"
@@ -341,7 +344,8 @@ class Handovers:
         return (self._now() - handover.since_ns) / 1e9
 
     def document_read(self) -> None:
-        """A document of the active run has just been read, so the next run can be started."""
+        """Note that a document of the active run has just been read, so that the next run can be
+        started."""
         handover, active = self._next, self._current.fio
         if active is None or active.stopping or handover is None:
             return
@@ -392,7 +396,7 @@ class Handovers:
             self.drop()
 
     def drop(self) -> None:
-        """Drop the next run. If it is being prepared, it is dropped when that ends."""
+        """Drop the next run. If it is being prepared, it is dropped when the preparation ends."""
         self._later = None
         handover = self._next
         if handover is not None and handover.state == PREPARING:
@@ -402,7 +406,7 @@ class Handovers:
             self._drop_next()
 
     def wait(self) -> None:
-        """Wait until preparations that are no longer wanted have ended."""
+        """Wait until the preparation that is no longer wanted has ended."""
         handover, self._unwanted = self._unwanted, None
         if handover is not None:
             handover.thread.join()
@@ -415,7 +419,8 @@ class Handovers:
             self._drop(handover)
 
     def _drop(self, handover: Handover) -> None:
-        """End the next run's processes silently; its files are removed, the active run's stay."""
+        """Drop a run: end its processes without events and remove its files; the active run's files
+        stay."""
         run, files = handover.run, self._preparation.scratch.take_beside()
         if run is None:
             if files is not None:
@@ -428,12 +433,12 @@ class Handovers:
         if run.guard_pid is None:
             _close(run, files)
         else:
-            # its guard, which ends when the pipe is closed, would remove files that others use
+            # closing its pipe would make the guard remove files that other runs use
             run.stop(hard=True)
             self._dropped.append((run, files))
 
     def close(self) -> None:
-        """Nothing of a next run is left."""
+        """Drop the next run and wait until nothing of it is left."""
         self.drop()
         self.wait()
         while self._dropped:
@@ -459,8 +464,8 @@ def _has_ios(event: NewDocument) -> bool:
 
 def overlap_s(before: FioRun, first_io_ms: float | None) -> float | None:
     """How long both runs did I/O (s): from the next run's first I/O, noticed at ``first_io_ms`` of
-    the wall clock (``None``: not yet), to the last one of the run ``before`` by fio's figures.
-    Below 0: there was a pause. ``None``: not known."""
+    the wall clock (``None``: not yet), to the last I/O of the run ``before`` by fio's figures. A
+    negative value is the length of a pause. ``None``: not known."""
     last, earlier = before.last_status, before.status_before
     if first_io_ms is None or last is None or earlier is None:
         return None

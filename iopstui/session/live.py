@@ -1,7 +1,8 @@
 """A live session: one thread that samples the kernel, follows fio and emits events.
 
-Ticks come with fio's documents: kernel counters are read as soon as one is complete. If none comes
-(no job, or a stuck one), a monotonic deadline ticks instead, so the kernel's side continues."""
+Ticks come with fio's documents: kernel counters are read as soon as a document is complete. If no
+document comes (no job, or a stuck one), a monotonic deadline ticks instead, so that the kernel's
+figures continue."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 LEAVE_TIMEOUT_S = 4.0
 CLOSE_TIMEOUT_S = 5.0
-# share of a CPU: a thread that uses less is not removing files but waiting
+# share of a CPU: a thread that uses less is not busy (with removing files, for example) but waits
 MIN_CPU_SHARE = 0.02
 _NOTHING, _SOMEBODY = RunRequest(own_cpus=()), Viewer()
 
@@ -98,7 +99,7 @@ class LiveSession:
         self._alternation = TunableAlternation(
             context, self._tunable_changes, self._sampling.findings
         )
-        # set before a stop is requested: examining a job can take a while
+        # set before a stop is requested, because examining a job can take a while
         self._given_up = SignalFlag()
         self._runs: Runs | None = None
         self._run_options = job_target, viewer.idle_frames, deadline_s
@@ -106,8 +107,9 @@ class LiveSession:
     # -- called from any thread
 
     def start(self, sink: Sink | None = None) -> None:
-        """Start sampling; every event goes to ``sink``. Without one, events are kept until a later
-        call names it, so that a screen that takes a while to open has something to show at once."""
+        """Start sampling; every event goes to ``sink``. Without a sink, events are kept until a
+        later call names one: a screen that takes a while to open then has something to show at
+        once."""
         if sink is not None:
             self._context.listen(sink)
         if self._thread is None:
@@ -119,12 +121,13 @@ class LiveSession:
         self._context.add_sink(sink)
 
     def at_end(self, call: Callable[[], object]) -> None:
-        """Call this in the session's thread before its end, while it is still recorded."""
+        """Have this called in the session's thread before its end, while events are still
+        recorded."""
         self._at_end.append(call)
 
     @property
     def target(self) -> Target:
-        """The watched target, also used by jobs."""
+        """The watched target, which jobs use as well."""
         return self._context.target
 
     @property
@@ -134,7 +137,7 @@ class LiveSession:
 
     @property
     def exit_code(self) -> int:
-        """The last run's (iopstui.errors)."""
+        """The exit code of the last run (iopstui.errors)."""
         if self._failure_code is not None:
             return self._failure_code
         return self._runs.exit_code if self._runs is not None else EXIT_OK
@@ -148,16 +151,16 @@ class LiveSession:
         self, job: str, overrides: Mapping[str, str], plan: bool = False, mark: str = ""
     ) -> None:
         """Run this job; a running one is replaced without a pause where that is safe, or stopped
-        first. Failures arrive as events. ``plan``: ``RunPlanned`` comes first; ``lay_out``
-        continues. ``mark`` is put on all charts when the run begins."""
-        # the session's tunables are set already, and may have been changed since
+        first. Failures arrive as events. ``plan``: the event ``RunPlanned`` comes first, and the
+        run waits for ``lay_out``. ``mark`` is put on all charts when the run begins."""
+        # the session's tunables are set already, and the user may have changed them since
         request = replace(
             self._request, job=job, overrides=dict(overrides), bind=self.bind, knobs=()
         )
         self._order(request, announce=plan, hand_over=not plan, mark=mark)
 
     def run_request(self, request: RunRequest, lent: LentScratch | None = None) -> None:
-        """Run this (a point of an experiment) once the current run has ended."""
+        """Run this request (a point of an experiment); a running job is stopped first."""
         self._order(request, lent)
 
     def _order(
@@ -186,16 +189,16 @@ class LiveSession:
         self._runs.order(order)
 
     def lay_out(self) -> None:
-        """Continue the run that has announced its layout."""
+        """Continue the run that has announced its layout, and now waits."""
         self._command(lambda: self._to_runs(lambda runs: runs.lay_out()))
 
     def start_run(self, start_signal: StartSignal) -> None:
-        """Start the waiting run; ``FioExecuted`` gives the time of the start."""
+        """Start the run that waits; the event ``FioExecuted`` has the time of the start."""
         self._command(lambda: self._to_runs(lambda runs: runs.start_run(start_signal)))
 
     def send_heartbeat(self) -> None:
-        """Tell fio's guard that this process still runs. Needed only where ticks may be further
-        apart than ``deadline_s``."""
+        """Tell fio's guard that this process still runs. Ticks do this as well; a caller needs it
+        only if ticks may be further apart than ``deadline_s``."""
         run = self._current.fio
         if run is not None:
             run.send_heartbeat()
@@ -210,7 +213,7 @@ class LiveSession:
         self._to_runs(lambda runs: runs.stop(hard))
 
     def _to_runs(self, call: Callable[[Runs], None]) -> None:
-        """Make the call in the session's thread, if any job has been run so far."""
+        """Make the call if any job has been run so far. Used in the session's thread."""
         if self._runs is not None:
             call(self._runs)
 
@@ -249,16 +252,17 @@ class LiveSession:
         self._command(start_or_stop)
 
     def ask(self, finding: Finding) -> None:
-        """The next run has this finding's ``options``; the finding "answer" says what it shows."""
+        """Let the next run decide whether this finding is true: the finding "answer" says what it
+        shows. That run has the finding's ``options``."""
         self._command(lambda: self._sampling.findings.ask(finding))
 
     def reapply_tunables(self, settings: Sequence[tuple[str, str]]) -> None:
-        """Set these (name, value) again if they have changed since."""
+        """Set these tunables (name, value) again if they have changed since."""
         self._command(lambda: self._tunable_changes.reapply(settings))
 
     @property
     def probe(self) -> tuple[str, ...]:
-        """What the probe counts (model/metrics/probe.py); nothing while it is off."""
+        """The things that the probe counts (model/metrics/probe.py); empty while it is off."""
         return self._sampling.probe.parts
 
     @property
@@ -290,12 +294,12 @@ class LiveSession:
         return os.uname().nodename
 
     def topology(self) -> Topology:
-        """The machine's CPUs and which belong together (reads some files for each CPU)."""
+        """The machine's CPUs and their groups by cache and node (reads some files for each CPU)."""
         return read_topology(self._context.roots)
 
     @property
     def recording(self) -> Path | None:
-        """Path of the recording; ``None`` if it is not recorded."""
+        """Path of the recording; ``None`` if the session is not recorded."""
         return self._context.recording.path
 
     @property
@@ -310,18 +314,18 @@ class LiveSession:
 
     @property
     def steady(self) -> bool:
-        """Whether a run was ended because it was steady (``until_steady``)."""
+        """Whether a run ended because it was steady (``until_steady``)."""
         return self._context.outcomes.steady
 
     def record(self, path: Path) -> None:
-        """Record from now on. Raises UsageError (the file exists ...); what happens later is a
-        Notice."""
+        """Record from now on. Raises UsageError (the file exists ...); later problems are reported
+        as a Notice."""
         recorder = Recorder(path)
         self._command(lambda: self._start_recording(recorder))
 
     def begin_recording(self, path: Path) -> None:
-        """Begin a recording in the caller's thread, so that a slow disk delays nobody else. It
-        begins with the last ``keep_s`` seconds. Raises UsageError."""
+        """Begin a recording in the caller's thread, so that a slow disk does not delay the session.
+        It begins with the last ``keep_s`` seconds. Raises UsageError."""
         self._start_recording(Recorder(path), with_kept=True)
 
     def record_with(self, recorder: Recorder) -> None:
@@ -333,9 +337,9 @@ class LiveSession:
         self._context.recording.add(record)
 
     def save_kept(self, path: Path) -> float | None:
-        """Write the last seconds that are kept (``keep_s``) to a recording, in the caller's thread,
-        while nothing is recorded. Returns how many seconds (``None``, and no file, if nothing was
-        measured yet). Raises UsageError."""
+        """Write the last seconds that are kept (``keep_s``) to a recording, in the caller's thread;
+        only while nothing else is recorded. Returns how many seconds (``None``, and no file, if
+        nothing was measured yet). Raises UsageError."""
         return self._context.recording.save_kept(Recorder(path))
 
     def end_recording(self) -> None:
@@ -363,23 +367,23 @@ class LiveSession:
     def close(self) -> None:
         """Stop fio, remove scratch files, restore tunables, end the thread. Idempotent.
 
-        ``left_behind`` then says what hangs in the kernel: it waits about 2 s for a job that does,
-        CLOSE_TIMEOUT_S for a call of our own."""
+        Afterwards ``left_behind`` says what hangs in the kernel. This waits about 2 s for a job
+        that hangs, CLOSE_TIMEOUT_S for a call of iopstui itself."""
         self._closing = True
         self._given_up.set()
         self._wake()
-        # its start may have failed at a limit of threads or memory
+        # starting the thread may have failed at a limit of threads or memory
         if self._thread is None or self._thread.ident is None:
             return
         while self._join(self._thread):
-            continue  # it is busy, e.g. with many files to remove
+            continue  # the thread is busy, e.g. with many files to remove
         if self._thread.is_alive() and not self.left_behind:
             self._hang_message = (
                 "A system call hangs, waiting for the device. To clean up later: iopstui doctor"
             )
 
     def _join(self, thread: threading.Thread) -> bool:
-        """Wait for its end; True if it has not ended but is working."""
+        """Wait for the thread's end; True if it has not ended but works."""
         before = thread_cpu_s(thread)
         thread.join(CLOSE_TIMEOUT_S)
         return (
@@ -451,7 +455,7 @@ class LiveSession:
         session_ended = events.SessionEnded(context.now(), self.exit_code)
         try:
             lost = context.recording.close(session_ended)
-        except Exception as error:  # somebody waits for the end
+        except Exception as error:  # go on: somebody waits for the event
             lost = _error_text(error)
         if lost:
             context.notice("error", lost)
@@ -472,7 +476,7 @@ class LiveSession:
     def _start_recording(self, recorder: Recorder, with_kept: bool = False) -> None:
         context = self._context
         context.recording.start(recorder, with_kept)
-        # not recorded: nothing that was measured
+        # not recorded, because it is not part of the measurement
         name = printable(str(recorder.path))
         message = f"recording to {name} (others watch it with: iopstui replay {name} --follow)"
         context.emit_unrecorded(events.Notice(context.now(), "info", message))
@@ -500,7 +504,7 @@ class LiveSession:
 
 
 def _no_sum_text(target: Target) -> str:
-    """Why a job's own files have no common sum; "" if they are on devices side by side."""
+    """Why the devices of a job's own files have no common sum; "" if they are side by side."""
     if target.nested is None:
         return ""
     top, below = target.nested
@@ -511,10 +515,12 @@ def _no_sum_text(target: Target) -> str:
 
 
 def _exit_code(error: Exception) -> int:
-    """Exit code of a failed session; an exhausted limit has the same code as before the start."""
+    """Exit code of a failed session. An exhausted limit has the same code as a limit that is
+    exhausted before the start."""
     return EXIT_MISSING if exhausted_limit(error) else EXIT_JOB_FAILED
 
 
 def _error_text(error: Exception) -> str:
-    """An exhausted limit (files, processes) is not a bug; name the setting that raises it."""
+    """The text for an error. An exhausted limit (files, processes) is not a bug: then the text
+    names the setting that raises it."""
     return exhausted_limit(error) or f"internal error: {error!r}"

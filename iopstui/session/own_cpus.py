@@ -1,7 +1,7 @@
-"""Keep iopstui off the measured CPUs where other CPUs are available.
+"""Keep iopstui off the measured CPUs if other CPUs are available.
 
-fio must not inherit any of it: it is started inside ``unpinned``, by the one thread that keeps
-its priority."""
+fio must not inherit CPUs or priority: it is started inside ``unpinned``, by the only thread that
+keeps its priority."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _LIST = re.compile(r"[\d\s,-]+")
 
 
 def job_cpus(text: str) -> frozenset[int] | None:
-    """The CPUs to which a job file confines its jobs; ``None`` if one is not confined."""
+    """The CPUs to which a job file confines its jobs; ``None`` if a job is not confined or its CPUs
+    are unknown."""
     from iopstui.model.fio import jobfile
 
     allowed: set[int] = set()
@@ -34,12 +35,12 @@ def job_cpus(text: str) -> frozenset[int] | None:
 
 
 def measured_cpus(jobs: Iterable[int], disks: Sequence[BlockDevice]) -> frozenset[int]:
-    """The jobs' CPUs, and those that serve the interrupts of their queues."""
+    """The CPUs of the jobs, and the CPUs that serve the interrupts of their queues."""
     cpus = set(jobs)
     for disk in disks:
         used_queues = {hctx.index for hctx in disk.hctxs if cpus & set(hctx.cpus)}
-        # if the queues' interrupts are known, the others (configuration, administration) don't
-        # matter
+        # if the interrupts of the queues are known, other interrupts (configuration,
+        # administration) don't matter
         queues_known = any(vector.hctx is not None for vector in disk.irqs)
         for vector in disk.irqs:
             of_all = vector.shared or (vector.hctx is None and not queues_known)

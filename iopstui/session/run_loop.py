@@ -42,7 +42,7 @@ class RunLoop:
         self._events.put(event)
 
     def stop(self) -> None:
-        """End after the running fio has written its last document; from any thread."""
+        """Stop after the running fio has written its last document; from any thread."""
         self.interrupted = True
         self.session.stop_job()
 
@@ -51,7 +51,7 @@ class RunLoop:
         self.session.kill_job()
 
     def start(self) -> None:
-        """Start the session, if it is not borrowed."""
+        """Start the session, unless it is borrowed."""
         if not self.borrowed:
             self.session.start(self._events.put)
 
@@ -60,7 +60,7 @@ class RunLoop:
         self, target: Target | None, max_bytes: int | None = None
     ) -> Iterator[LentScratch | None]:
         """Start the session, and lend its runs a scratch directory if the ``target`` of its jobs is
-        one. Afterwards the session is closed, and no scratch file is left."""
+        a directory. Afterwards the session is closed, and no scratch file is left."""
         shared = None
         self.start()
         try:
@@ -76,8 +76,9 @@ class RunLoop:
                     shared.close()
 
     def end_job(self) -> None:
-        """Stop the job of a borrowed session, and wait for its end. A stop that arrives earlier
-        would cancel the first run's request, and its end would never be reported."""
+        """Stop the job of a borrowed session, and wait for its end. Otherwise a stop that is still
+        under way would cancel the first run's request, and the end of that run would never be
+        reported."""
         if not self.borrowed:
             return
         self.session.stop_job()
@@ -90,7 +91,7 @@ class RunLoop:
         Returns its end; ``None``: the session ended before it."""
         before = self.session.runs
         begin()
-        if self.interrupted:  # perhaps before there was anything to stop
+        if self.interrupted:  # the interrupt may have come before there was a job to stop
             self.session.stop_job()
         while True:
             event = self._events.get()
@@ -118,7 +119,7 @@ class RunLoop:
         return not self.interrupted
 
     def close(self) -> None:
-        """Close the session, if it is not borrowed, and pass on its last messages: which tunables
+        """Close the session, unless it is borrowed, and pass on its last messages: which tunables
         were restored, or could not be."""
         if not self.borrowed:
             self.session.close()
@@ -126,6 +127,6 @@ class RunLoop:
                 self._sink(event)
 
     def rest(self) -> Iterator[Event]:
-        """The events that nobody has taken yet."""
+        """The events that have not been taken yet."""
         while not self._events.empty():
             yield self._events.get()

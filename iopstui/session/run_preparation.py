@@ -1,11 +1,11 @@
 """Prepare a run: examine its job, count its possible writes, create its scratch files, order
 its start.
 
-Each change of an option on the screen restarts the job with the same files; to write a gibibyte
-again for a job that only reads would take longer than the run. Files that a run may have changed
-are removed with it, as are files that the next run can't use exactly as they are. A run that
-replaces another one without a pause uses the same files, or its own, created while the other job
-runs."""
+Each change of an option on the screen restarts the job with the same files, because to write a
+gibibyte again for a job that only reads would take longer than the run. Files that a run may have
+changed are removed with it, as are files that the next run can't use exactly as they are. A run
+that replaces another one without a pause uses the same files, or its own, created while the other
+job runs."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ from iopstui.session.tick.context import Context
 
 @dataclass(frozen=True, slots=True)
 class StartSignal:
-    """Start at ``at_ns`` (CLOCK_MONOTONIC). ``offset_ms`` is how far this machine's clock is ahead
-    of the sender's, ``error_ms`` its maximum error (``None``: not compared)."""
+    """The signal to start at ``at_ns`` (CLOCK_MONOTONIC). ``offset_ms`` is how far this machine's
+    clock is ahead of the sender's clock, ``error_ms`` the maximum error of that (``None``: not
+    compared)."""
 
     at_ns: int
     offset_ms: float | None = None
@@ -60,7 +61,7 @@ def planned_event(context: Context, step: int, prepared: PreparedJob) -> events.
 
 
 def ready_event(context: Context, step: int, prepared: PreparedJob) -> events.RunReady:
-    """The event that says so."""
+    """The event that says that a prepared run waits for its start."""
     prefixes = tuple(f"{path}/" for path in map(str, prepared.directories))
     writes = () if prepared.read_only else tuple(
         name for name in prepared.files if not name.startswith(prefixes)
@@ -71,7 +72,7 @@ def ready_event(context: Context, step: int, prepared: PreparedJob) -> events.Ru
 def executed_event(
     context: Context, step: int, start_signal: StartSignal, monotonic_ns: int
 ) -> events.FioExecuted:
-    """The event that says when fio was executed."""
+    """The event with the time at which fio was started."""
     now_ns = context.clock.monotonic_ns()
     ago_ms = (now_ns - monotonic_ns) / 1e6
     return events.FioExecuted(
@@ -87,9 +88,9 @@ def executed_event(
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """``announce``: report first what would be laid out, and wait for permission. ``hand_over``: a
-    running job continues until this one has done its first I/O, if that is safe. ``mark`` is put on
-    all charts when the run begins."""
+    """An order to run ``request``. ``announce``: report first what would be laid out, and wait for
+    permission. ``hand_over``: a running job continues until this one has done its first I/O, if
+    that is safe. ``mark`` is put on all charts when the run begins."""
 
     request: RunRequest
     lent: LentScratch | None = None
@@ -116,7 +117,7 @@ class SessionScratch:
         self._sizes: Mapping[str, int] = {}
         # whether a run that writes has used the files
         self._changed = False
-        # made for a run that is prepared while the active one works
+        # files made for a run that is prepared while the active one works
         self._beside: SharedScratch | None = None
         # files of processes that hang in the kernel; their guards wait for these
         self._hanging: list[SharedScratch] = []
@@ -125,7 +126,7 @@ class SessionScratch:
         """Prepare a run with ``make``, reusing existing files if it needs exactly the same ones, or
         with ``lent`` ones. Raises the errors of ``make``."""
         if not self._places or lent is not None:
-            # those of an experiment need the room
+            # the files of an experiment need the room
             self.close()
             return make(lent)
         if self._shared is not None:
@@ -177,8 +178,9 @@ class SessionScratch:
     def release_run(
         self, run: FioRun, laid_out: bool, following: PreparedJob | None = None
     ) -> None:
-        """A run has ended (and its fio, unless that hangs): keep its files, or remove them.
-        ``laid_out``: they were complete. ``following`` replaces it and was prepared beside it."""
+        """Keep the files of a run that has ended, or remove them. (Its fio has ended, too, unless
+        it hangs.) ``laid_out``: they were complete. ``following`` is the run that replaces it and
+        was prepared beside it."""
         shared_scratch = self._shared
         if shared_scratch is not None and run.prepared.scratch is shared_scratch.scratch:
             self._changed |= run.prepared.makes_files
@@ -208,15 +210,15 @@ class SessionScratch:
 
 
 NOTICE_AFTER_S = 5.0
-# a pause before the first I/O that is reported
+# a longer pause before the first I/O is reported
 LONG_DELAY_S = 5.0
 # options that check data, keep state between runs, lock or remove files, or delay the first I/O
 _ALONE = (
     "verify", "do_verify", "unlink", "create_on_open", "exitall", "exit_what", "lockfile",
     "file_lock", "startdelay", "write_", "read_iolog", "replay", "wait_for", "fill_device",
 )  # fmt: skip
-# engines whose I/O is not counted for the process, or bypasses the block layer; huge pages may be
-# scarce
+# engines whose I/O is not counted for the process or bypasses the block layer, or that use huge
+# pages, which may be scarce
 _UNSURE = frozenset({
     "cpuio", "filecreate", "filestat", "mmap", "null", "splice", "io_uring_cmd",
     "mmaphuge", "shmhuge", "cudamalloc",
@@ -224,8 +226,9 @@ _UNSURE = frozenset({
 
 
 class RunPreparation:
-    """``job_target`` is the target handed to jobs; ``None`` if they name their own files.
-    ``keep_scratch``: scratch files are kept for a next run that needs the same ones."""
+    """Prepares the runs of a session. ``job_target`` is the target handed to jobs; ``None`` if they
+    name their own files. ``keep_scratch``: scratch files are kept for a next run that needs the
+    same ones."""
 
     def __init__(
         self, context: Context, job_target: Target | None, budget: WriteBudget, keep_scratch: bool
@@ -242,7 +245,8 @@ class RunPreparation:
         )
 
     def prepared(self, order: RunOrder, fio: Fio) -> PreparedJob:
-        """The job, ready to be started. Raises IopstuiError; then nothing of it is left behind."""
+        """Prepare the job, so that it can be started. Raises IopstuiError; then nothing of it is
+        left behind."""
         try:
             with self._notice_if_slow():
                 job = self.scratch.prepared(
@@ -258,7 +262,7 @@ class RunPreparation:
         self, order: RunOrder, fio: Fio, running: PreparedJob, active: ActiveRun
     ) -> PreparedJob:
         """The job that is to replace the running one. Called in a separate thread; the budget is
-        not checked yet. Raises IopstuiError or StopFirst; then its files may be left
+        not checked here. Raises IopstuiError or StopFirst; then its files may be left
         (``SessionScratch.take_beside``)."""
         try:
             with self._notice_if_slow():
@@ -302,8 +306,8 @@ class RunPreparation:
             remove(self._privates.pop())
 
     def can_hand_over(self, order: RunOrder, running: PreparedJob) -> bool:
-        """Whether the ordered run may begin while ``running`` still works. Preparing it may show
-        more obstacles."""
+        """Whether the ordered run may begin while ``running`` still works. Its preparation may
+        still find reasons against it."""
         request = order.request
         alone = order.announce or request.trace or request.io_log or request.knobs
         zoned = any(
@@ -326,8 +330,8 @@ class RunPreparation:
             raise JobFailed(why[0].upper() + why[1:] + ".", "Give a larger --write-budget.")
 
     def announce_writes(self, prepared: PreparedJob) -> None:
-        """Report how much the run may write, and where its own logs go; it is ended if it exceeds
-        that. Report a long time without I/O, too."""
+        """Report how much the run may write (it is ended if it writes more), where its own logs go,
+        and a long time without I/O."""
         message = self.budget.forecast(prepared, _layout_bytes(prepared), self._context.devices)
         if self.budget.announce:
             self._context.notice("info", message)
@@ -339,7 +343,7 @@ class RunPreparation:
 
     @contextmanager
     def _notice_if_slow(self) -> Iterator[None]:
-        """Report preflight that takes long: a job may have hundreds of thousands of files."""
+        """Report that preflight takes long: a job may have hundreds of thousands of files."""
         context = self._context
         message = "checking the job and its files"
         timer = threading.Timer(
@@ -378,7 +382,7 @@ def new_run(
     context: Context, fio: Fio, job: PreparedJob, interval_s: float, hold: bool,
     deadline_s: float | None,
 ) -> FioRun:  # fmt: skip
-    """A run of the job, not started. What it may write is checked again right before its start."""
+    """A run of the job, not started. The write guard checks again right before its start."""
     return FioRun(
         fio, job, private_directory, interval_s, lambda: recheck_writes(job, context.roots),
         context.target.devices_below, hold, deadline_s,
@@ -386,13 +390,13 @@ def new_run(
 
 
 def recheck_writes(prepared: PreparedJob, roots: Roots) -> None:
-    """Have the write guard look again, right before fio starts. Raises IopstuiError."""
+    """Let the write guard check again, right before fio starts. Raises IopstuiError."""
     guard = prepared.guard
     if guard is None:
         return
 
     def work() -> None:
-        # reading all devices takes as long as importing thirty of our modules
+        # only if needed: reading all devices takes as long as importing thirty of our modules
         guard.engage(read_devices(roots) if guard.is_needed else {})
 
     call_with_timeout([*map(Path, prepared.files)], work, lambda _: guard.close(), roots)
@@ -415,9 +419,9 @@ class StallTimeouts:
         self._stall = StallDetector()
 
     def check_layout(self, run: FioRun, step: int) -> None:
-        """Report the progress of laying out files; end a run that makes none."""
+        """Report the progress of laying out files; end a run that makes no progress."""
         now = self._context.now()
-        # examining thousands of files takes a while
+        # not at each call: examining thousands of files takes a while
         if now < self._next_check:
             return
         work = run.work()
@@ -432,7 +436,8 @@ class StallTimeouts:
             run.stop(hard=True)
 
     def check_first_document(self, run: FioRun) -> None:
-        """End a run that cannot succeed; warn about one that still may."""
+        """While no document has come: end a run that cannot succeed; warn about one that still
+        may."""
         if run.last_status is not None or self._silence_reported or run.phase != RUN:
             return
         if not self._stall.feed(self._context.now(), run.work()):

@@ -18,7 +18,7 @@ WIDTH = 80
 
 
 def _figure(name: str, width: int, rank: int = 0) -> Column:
-    """The column of a figure that runs share with points."""
+    """The column of a figure that runs have in common with points."""
     return POINT[name].screen_column(width=width, rank=rank, read=None)
 
 
@@ -53,18 +53,19 @@ MARK_COLUMNS = (
            read=lambda interval: f.number(interval.iops) + ("" if interval.by_fio else " d")),
     _figure("bw", 7), _figure("p99_ns", 8), RUN_COLUMNS[-2],
 )  # fmt: skip
-"""IOPS and MiB/s are means; the device's, where no job ran, have a "d"."""
+"""IOPS and MiB/s are means. If no job ran, they are the device's and marked with a "d"."""
 
 
 def run_columns(rows: Sequence[RunRow], columns: Sequence[Column] = RUN_COLUMNS) -> list[Column]:
-    """The columns of these runs; runs on NFS have the time of an answer, not a device's queue."""
+    """The columns of these runs; runs on NFS have the time of an answer in place of a device's
+    queue."""
     if all(row.rtt_ms is None for row in rows):
         return [*columns]
     return [RTT if column.id == "aqu_sz" else column for column in columns if column.id != "util"]
 
 
 def against_base(base: int | None) -> Column:
-    """The difference to run ``base``."""
+    """The column with the change of each run's IOPS from those of run ``base``."""
 
     def text(row: RunRow) -> str:
         return "" if base is None else "base" if row.step == base else f.change(row.to_base)

@@ -58,7 +58,7 @@ class Runs:
     """Runs one job at a time; an order while one runs replaces it, or stops it first. Blocks only
     while a job is prepared. Used only in the session's thread. ``job_target`` is the target handed
     to jobs; ``None`` if they name their own files. ``exit_code`` is the last run's; ``left_behind``
-    says what hangs in the kernel. ``given_up``: ends the preparation of a job early."""
+    says what hangs in the kernel. ``given_up`` ends the preparation of a job early."""
 
     def __init__(
         self,
@@ -112,11 +112,11 @@ class Runs:
 
     @property
     def run(self) -> FioRun | None:
-        """The running job's fio."""
+        """The fio run of the running job."""
         return self._current.fio
 
     def order(self, order: RunOrder) -> None:
-        """Run this job; a running one is replaced, or stopped first."""
+        """Run this job; a running job is replaced, or stopped first."""
         if self._planning:
             self._cancel()
         if self._handovers.order(order):
@@ -172,7 +172,7 @@ class Runs:
         return self.run.fds if self.run is not None else ()
 
     def patience_s(self) -> float | None:
-        """The longest time to wait for the run's events (s); ``None`` without a run."""
+        """The longest time (s) to wait for the run's events; ``None`` without a run."""
         if self.run is None:
             return None
         patience = START_POLL_S if self._awaiting_jobs else self._poll_s(self.run)
@@ -235,7 +235,7 @@ class Runs:
         )  # fmt: skip
 
     def _cancel(self) -> None:
-        """Cancel the order, which has not begun."""
+        """Cancel the order, whose run has not begun."""
         self._planning = False
         if self.run is not None:
             self._undo(self.run, Interrupted("Nothing was started."))
@@ -270,7 +270,8 @@ class Runs:
             context.notice("info", message)
 
     def _report_start(self, run: FioRun, overlap_s: float | None = None) -> None:
-        """fio works from now on; ``overlap_s``: for how long so far beside the run it replaces."""
+        """Report that fio works from now on; ``overlap_s`` is how long it has worked so far beside
+        the run it replaces."""
         context, findings = self._context, self._sampling.findings
         if run.phase == RUN:
             self.began_ns = context.clock.monotonic_ns()
@@ -356,7 +357,7 @@ class Runs:
             self._space_checked_ns = now
             run.check_space()
             self._handovers.check_space()
-        # the layout is nearly always known beforehand
+        # nearly always known beforehand: the layout's size
         layout_known = run.phase != RUN and run.prepared.layout_bytes is not None
         if layout_known or run.failure or run.stopping:
             return
@@ -369,8 +370,8 @@ class Runs:
             run.stop()
 
     def _await_first_io(self) -> None:
-        """Begin the kernel's first interval where fio's begins: with the first I/O, which comes
-        about 0.1 s after fio has forked its jobs."""
+        """Begin the kernel's first interval where fio's begins: at the first I/O, which comes about
+        0.1 s after fio has forked its jobs."""
         now = self._context.clock.monotonic_ns()
         moved = self._sampling.job_did_io()
         if self._quiet_since_ns == 0:
@@ -381,7 +382,8 @@ class Runs:
             self._sampling.wait_for_document(now)
 
     def _documents(self, documents: Sequence[NewDocument]) -> None:
-        """Handle documents found at once; kernel counters are read only for the last one."""
+        """Handle documents that arrived together; kernel counters are read only for the last
+        one."""
         documents = without_repeats(documents)
         pending = self._pending
         if (
@@ -466,7 +468,7 @@ class Runs:
         return self.run is not None and self.run.phase != ENDED
 
     def leave_behind(self) -> None:
-        """Leave a process that hangs in the kernel to its guard: it ends when the device
+        """Leave a process that hangs in the kernel to its guard: the process ends when the device
         answers."""
         run = self.run
         assert run is not None
@@ -524,8 +526,8 @@ def _recorded_job(step: int, order: RunOrder, prepared: PreparedJob) -> JobRun:
 # fio's last document, which it may write twice: as its last periodic document, and as its final
 # one.
 #
-# Only the second says how long the jobs ran; before fio 3.30 the runtime of the first goes on after
-# their end. So the first is taken for the second.
+# Only the second document says how long the jobs ran; in the first, before fio 3.30, the runtime
+# goes on after their end. So the second one replaces the first.
 
 
 def is_repeated(status: FioStatus, before: FioStatus) -> bool:
@@ -536,7 +538,7 @@ def is_repeated(status: FioStatus, before: FioStatus) -> bool:
 
 
 def without_repeats(documents: Sequence[NewDocument]) -> list[NewDocument]:
-    """The documents without those repeated after the last job has ended."""
+    """The documents, without repetitions after the last job has ended."""
     distinct: list[NewDocument] = []
     for document in documents:
         if (

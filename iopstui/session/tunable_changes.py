@@ -59,11 +59,11 @@ class TunableChanges:
 
     @property
     def has_delayed(self) -> bool:
-        """Whether some will be set later in a run."""
+        """Whether some tunables will be set later in a run."""
         return bool(self._requests)
 
     def apply_due(self, began_ns: int | None) -> None:
-        """Set the tunables that are due this long after a run began."""
+        """Set the tunables whose time in the run has come."""
         if began_ns is None or not self._requests:
             return
         seconds = (self._context.clock.monotonic_ns() - began_ns) / 1e9
@@ -82,8 +82,8 @@ class TunableChanges:
         return None
 
     def try_apply(self, name: str, value: str) -> bool:
-        """Set a tunable if it has another value; a refusal becomes a Notice. True if it has this
-        value now."""
+        """Set a tunable unless it has this value already; a refusal becomes a Notice. True if the
+        tunable has this value now."""
         try:
             self.apply([(name, value)])
         except IopstuiError as error:
@@ -94,7 +94,7 @@ class TunableChanges:
     def change(self, name: str, value: str) -> None:
         """Change a tunable on every disk that has it. Raises UsageError, Refused or Missing."""
         context, disks = self._context, self._disks(name)
-        # all disks or none, as far as can be known beforehand
+        # refuse before any change if one disk is known to refuse: all disks or none
         for refusal in (why_not_changeable(device, name, context.roots) for device in disks[1:]):
             if refusal is not None:
                 raise refusal
@@ -130,7 +130,8 @@ class TunableChanges:
             context.notice("info", f"the kernel changed {name}={value} to {change.now}")
 
     def _undo(self, changes: Sequence[AppliedChange], disks: Sequence[BlockDevice]) -> None:
-        """Undo the change on the other disks after one refused, or they would differ."""
+        """Undo the change on the disks before the one that refused it, or the disks would
+        differ."""
         for change, device in zip(changes, disks, strict=False):
             with contextlib.suppress(IopstuiError):
                 self._emit_marks(
@@ -143,11 +144,11 @@ class TunableChanges:
         if not disks:
             subject = ", ".join(target.devices_below) or target.path
             raise UsageError(f"Cannot change {name}: {subject} has no device with a request queue.")
-        # the first disk's refusal says which interrupts there are
+        # if no disk has the interrupt, try the first one: its refusal lists the interrupts
         return [d for d in disks if irq in {v.irq for v in d.irqs}] or disks[:1] if irq else disks
 
     def restore(self) -> None:
-        """Restore everything; report failures."""
+        """Restore all tunables; report failures."""
         if self._tunables.changed:
             failed = self._tunables.restore()
             for problem in failed:
@@ -163,8 +164,8 @@ class TunableChanges:
 
 
 class TunableAlternation:
-    """Used only in the session's thread. ``start`` begins, ``follow`` takes the next step when it
-    is due, ``stop`` ends it early."""
+    """Sets a tunable to two values in turn. Used only in the session's thread. ``start`` begins,
+    ``follow`` takes the next step when it is due, ``stop`` ends it early."""
 
     def __init__(self, context: Context, changes: TunableChanges, tracker: FindingTracker) -> None:
         self._context = context
@@ -172,17 +173,17 @@ class TunableAlternation:
         self._changes = changes
         self._active: Alternation | None = None
         self._listens = False
-        # whether a change is its own; the reason to end it
+        # True while a change of the tunable is made here; the reason to end the alternation
         self._sets = False
         self._why = ""
 
     @property
     def is_active(self) -> bool:
-        """Whether one is under way."""
+        """Whether an alternation is under way."""
         return self._active is not None
 
     def start(self, name: str, values: tuple[str, str]) -> None:
-        """Begin with the first of the values; the second one is the current one."""
+        """Begin with the first of the values; the second one is the current value."""
         if self._active is not None:
             return
         if not self._listens:
@@ -196,7 +197,7 @@ class TunableAlternation:
         self._set_next()
 
     def stop(self, why: str) -> None:
-        """End it early."""
+        """End the alternation early."""
         active, self._active, self._why = self._active, None, ""
         if active is not None:
             self._changes.try_apply(active.name, active.values[1])
@@ -220,7 +221,7 @@ class TunableAlternation:
         if finding is None:
             context.notice("warning", f"{active.name}: too few whole seconds to compare")
             return
-        # otherwise only the last change would be reported
+        # forget the last change, or its effect would be reported separately
         self._tracker.forget_tunable_change()
         context.emit(events.FindingReported(context.now(), finding))
         context.notice("info", finding.text)

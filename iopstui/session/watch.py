@@ -27,7 +27,8 @@ MAX_WAITING = 600
 class Watch:
     """``handle`` is the session's sink. Triggers and totals are folded in the session's thread;
     ``events`` then keeps them for the printing thread; if that is too slow, frames are dropped, so
-    that a stopped reader costs neither a firing nor memory. Any thread may put ``None`` there."""
+    that a stopped reader costs neither a firing nor memory. Any thread may put ``None`` into
+    ``events``."""
 
     def __init__(
         self,
@@ -40,13 +41,13 @@ class Watch:
         self.totals = WatchTotals(target.tree, interval_s)
         self.totals.fired.update(dict.fromkeys((trigger.text for trigger in triggers), 0))
         self.sampled_at = 0.0
-        """When the last frame came, by the monotonic clock."""
+        """Time of the last frame by the monotonic clock."""
         self._watchers = [TriggerWatch(trigger) for trigger in triggers]
         self._parts = parts
         self._session: LiveSession | None = None
         self._lost = 0
         self.is_to_begin_again = False
-        """Another watch should follow, of the disks present then."""
+        """Whether another watch should follow, on the disks that are present then."""
 
     def begin(self, session: LiveSession) -> None:
         self._session = session
@@ -55,7 +56,7 @@ class Watch:
         session.start(self.handle)
 
     def begin_again(self) -> None:
-        """End, and have another watch follow."""
+        """End this watch, and have another one follow."""
         self.is_to_begin_again = True
         self.events.put(None)
 
@@ -122,10 +123,10 @@ CLOSE_TIMEOUT_S = 6.0
 
 
 class TriggeredRecordings:
-    """FILE, FILE-2 ...: each covers what the session keeps of the time before a firing, until
-    ``after_s`` after the last firing in it. Files are opened and closed in a separate thread, which
-    a slow disk may delay. Raises UsageError if FILE exists or can't be created; no file is left if
-    nothing fires."""
+    """Recordings of parts of a session, in FILE, FILE-2 ...: each begins with what the session
+    keeps of the time before a firing, and ends ``after_s`` after the last firing in it. Files are
+    opened and closed in a separate thread, which a slow disk may delay. Raises UsageError if FILE
+    exists or can't be created; no file is left if nothing fires."""
 
     def __init__(self, path: Path, after_s: float) -> None:
         Recorder(path).discard()
@@ -143,19 +144,19 @@ class TriggeredRecordings:
         self._thread.start()
 
     def fired(self, t: float) -> None:
-        """Something fired at second ``t``: record that part of the session."""
+        """Record the part of the session around second ``t``, at which something fired."""
         if self._ends_at is None:
             self._jobs.put(self._open)
         self._ends_at = t + self._after_s
 
     def frame(self, t: float) -> None:
-        """The session has come to second ``t``."""
+        """Note that the session has reached second ``t``."""
         if self._ends_at is not None and t >= self._ends_at:
             self._ends_at = None
             self._jobs.put(lambda session: session.end_recording())
 
     def close(self) -> None:
-        """The session ends, which closes the last part. Does not wait for a hung disk."""
+        """Note the session's end, which closes the last part. Does not wait for a hung disk."""
         self._jobs.put(None)
         if self._thread is not None:
             self._thread.join(CLOSE_TIMEOUT_S)

@@ -57,10 +57,11 @@ _NEWLINE = ord("\n")
 class Framer:
     """Cuts fio's output into documents and messages, however the bytes arrive.
 
-    A document's outer braces are alone in the first column, so only lines must be looked at; only
-    after a message that was cut does a document begin within a line. Memory is bounded: an endless
-    document is dropped after ``MAX_DOCUMENT_BYTES``. Time is proportional to the length. ``limit``
-    is the memory (bytes) that a document may take: more for our own fio than for a file."""
+    A document's outer braces are alone in their lines, in the first column, so only the beginnings
+    of lines must be looked at; only after a message that was cut may a document begin within a
+    line. Memory is bounded: an endless document is dropped after ``MAX_DOCUMENT_BYTES``. Time is
+    proportional to the length. ``limit`` is the memory (bytes) that a document may take: more for
+    our own fio than for a file."""
 
     def __init__(self, limit: int = MAX_LIVE_MEMORY, pairs_hook: PairsHook | None = None) -> None:
         self._decode = partial(decode, limit=limit, pairs_hook=pairs_hook)
@@ -103,14 +104,14 @@ class Framer:
             yield BrokenDocument(size, f"longer than {MAX_DOCUMENT_BYTES >> 20} MiB")
 
     def _next_line(self, at: int, last: bool) -> tuple[Iterable[Item], int | None]:
-        """The next line, and where it ends; ``None`` until it is whole."""
+        """The next line, and the position of its end; ``None`` until it is complete."""
         buffer = self._buffer
         end = buffer.find(b"\n", at)
         if end < 0:
             return (), None
         line = bytes(buffer[at:end])
         if line.rstrip(b"\r") == b"{":
-            # keep the brace, so that a document always begins and ends at a line end
+            # keep the brace, so that a document always begins and ends at the end of a line
             self._in_document, self._scanned = True, end
             return (), at
         brace = _MAYBE_OPENING.search(line)
@@ -124,8 +125,9 @@ class Framer:
         return _message(line), end + 1
 
     def _document(self, at: int) -> tuple[Iterable[Item], int | None]:
-        """The document whose brace is at ``at``, and where it ends; ``None`` until it is whole. Its
-        thousands of lines are not examined one by one: that would cost as much as parsing it."""
+        """The document whose brace is at ``at``, and the position of its end; ``None`` until it is
+        complete. Its thousands of lines are not examined one by one: that would cost as much as
+        parsing it."""
         buffer, start = self._buffer, max(self._scanned, at)
         match = _brace(buffer, start)
         end = match.start() if match else len(buffer)
@@ -135,7 +137,7 @@ class Framer:
             self._in_document = False
             return self._decode(_copy_range(buffer, at, next_start)), next_start
         if match is None:
-            # a brace and the end of its line may still arrive separately
+            # a brace may have arrived without the end of its line
             self._scanned = max(start, len(buffer) - 4)
             return (), None
         self._in_document = False
@@ -151,7 +153,7 @@ def _copy_range(buffer: bytearray, begin: int, end: int) -> bytes:
 
 
 def _brace(buffer: bytearray, start: int) -> re.Match[bytes] | None:
-    """The next brace that is alone in its line."""
+    """The position of the next brace that is alone in its line."""
     following = {brace: _first_column(buffer, brace, start) for brace in (b"{", b"}")}
     others = 0
     while candidates := [(at, brace) for brace, at in following.items() if at >= 0]:
@@ -161,7 +163,7 @@ def _brace(buffer: bytearray, start: int) -> re.Match[bytes] | None:
             return match
         others += 1
         if others > MAX_OTHER_BRACES:
-            # not fio's layout: slower, but still without a step for each brace
+            # another layout than fio's: slower, but still without a step for each brace
             return _BRACE.search(buffer, at + 1)
         following[brace] = _first_column(buffer, brace, at + 1)
     return None
@@ -179,7 +181,7 @@ def _first_column(buffer: bytearray, brace: bytes, start: int) -> int:
 
 def _opening(buffer: bytearray, begin: int, end: int) -> int | None:
     """Find the beginning of a document of fio from ``begin`` on: a brace, a new line and ``"fio
-    version"``, also after a message that has no line end (yet)."""
+    version"``. It may also follow a message that has no line end (yet)."""
     name = buffer.find(_NAME, begin, end)
     while name >= 0:
         at = name - 1
@@ -201,7 +203,7 @@ def _message(line: bytes) -> Iterable[Item]:
 
 
 def decode(body: bytes, limit: int, pairs_hook: PairsHook | None = None) -> Iterator[Item]:
-    """The document in ``body``, and the messages that were mixed into it."""
+    """Decode the document in ``body``; return it, and the messages that were mixed into it."""
     try:
         check_memory(body, limit)
     except TooLarge as error:
@@ -260,9 +262,9 @@ _OPENING = re.compile(rb"(?:fio|verify|[a-z0-9_-]{2,24}: verify failed|note|func
 
 
 def remove_interleaved_text(body: bytes) -> tuple[bytes, list[bytes]] | None:
-    """The document alone and the removed text, in order; ``None`` if that fails."""
+    """Return the document alone, and the removed text in order; ``None`` if that fails."""
     if _ENDLESS.search(body):
-        return None  # fio itself and its jobs write no such line: there is nothing to look for
+        return None  # neither fio nor its jobs write lines this long
     removed: list[bytes] = []
     at = 0
     while (at := _first_bad(body, at)) < len(body):
@@ -284,12 +286,12 @@ def _first_bad(body: bytes, at: int) -> int:
 
 
 def _cuts(body: bytes, at: int) -> Iterator[tuple[int, int]]:
-    """Candidates for the foreign text that begins in the line at ``at``, the most likely first."""
+    """Candidates for foreign text that begins in the line at ``at``, the most likely first."""
     stop = _line_end(body, at)
     chunk_starts = range(-(-at // CHUNK_BYTES) * CHUNK_BYTES, stop, CHUNK_BYTES)
     for begin in chunk_starts:
         yield from _cuts_of_whole_chunks(body, at, begin)
-    if at and (at - 1) % CHUNK_BYTES == 0:  # the line end before it belongs to the foreign text
+    if at and (at - 1) % CHUNK_BYTES == 0:  # this line end belongs to the foreign text
         yield from _cuts_of_whole_chunks(body, _line_start(body, at - 1), at - 1)
     opening = _OPENING.search(body, at, stop)
     for begin in (*chunk_starts, *([opening.start()] if opening else [])):
@@ -300,7 +302,8 @@ def _cuts(body: bytes, at: int) -> Iterator[tuple[int, int]]:
 
 
 def _cuts_of_whole_chunks(body: bytes, at: int, begin: int) -> Iterator[tuple[int, int]]:
-    """Candidates without which two of fio's lines are left, before those that leave one."""
+    """Candidates that leave two of fio's lines when they are removed, before those that leave
+    one."""
     last = min(len(body), begin + MAX_INTRUDER_BYTES)
     fitting = list(_fitting(body, at, begin, range(begin + CHUNK_BYTES, last + 1, CHUNK_BYTES)))
     fitting.sort(key=lambda cut: _LINE.match(body, _line_end(body, cut[1])) is None)
@@ -310,8 +313,8 @@ def _cuts_of_whole_chunks(body: bytes, at: int, begin: int) -> Iterator[tuple[in
 def _fitting(
     body: bytes, at: int, begin: int, ends: range | Iterator[int], line: re.Pattern[bytes] = _LINE
 ) -> Iterator[tuple[int, int]]:
-    """Candidates from ``begin`` to one of ``ends`` that contain no line of fio's, and without which
-    a line of fio's remains."""
+    """Candidates from ``begin`` to one of ``ends`` that contain no line of fio's, and whose removal
+    leaves a line of fio's."""
     head = body[at:begin]
     fio_s = _MEMBER.search(body, begin)
     last = _line_start(body, fio_s.start()) if fio_s else len(body)
@@ -339,7 +342,7 @@ def _line_start(body: bytes, at: int) -> int:
 
 
 def _line_end(body: bytes, at: int) -> int:
-    """The position after the next line end."""
+    """The position after the end of the line."""
     end = body.find(b"\n", at)
     return len(body) if end < 0 else end + 1
 
@@ -355,7 +358,7 @@ def _end_of_messages(body: bytes, at: int) -> int:
     """The position after the last of the lines from here on that look like messages."""
     while at < len(body):
         stop = _line_end(body, at)
-        # a line that may have been cut is examined on its own
+        # a line that may have been cut is examined by itself
         cut = (stop - 1) // CHUNK_BYTES > (at - 1) // CHUNK_BYTES
         if cut or _holds_json(body, at, stop) or _LINE.match(body, at):
             break

@@ -18,11 +18,11 @@ ETA_UNKNOWN_FROM = 0x7FFFFFFF
 
 def parse_status(data: Mapping[str, Any], sections: Sequence[Section] = ()) -> FioStatus | None:
     """A decoded document as ``FioStatus``; ``None`` if it is not a fio status at all. ``sections``
-    are those of the job file, with their variables expanded: in the document, a row that sums
-    several sections has only the last one's options."""
+    are the sections of the job file, with their variables expanded: in the document, a row that
+    sums several sections has only the last one's options."""
     try:
         return _status(data, sections)
-    except RecursionError:  # nested more deeply than anything of fio's
+    except RecursionError:  # nested more deeply than any document of fio
         return None
 
 
@@ -79,7 +79,7 @@ class _SharedValues:
         return self._status
 
     def depths(self, raw: object) -> dict[str, float]:
-        """fio's percentages of ``iodepth_level``."""
+        """fio's percentages in ``iodepth_level``."""
         if raw != self._depths[0]:
             self._depths = raw, _percentages(raw)
         return self._depths[1]
@@ -87,7 +87,7 @@ class _SharedValues:
     def row_options(
         self, row: Mapping[str, Any], common: Mapping[str, str], section_row: Row | None
     ) -> _RowOptions:
-        """The options of ``row``."""
+        """The options that apply to ``row``."""
         raw, counts = row.get("job options"), _has_counts(row)
         if self._row_options is not None:
             last, last_section_row, had_counts, options = self._row_options
@@ -116,7 +116,8 @@ def _row_options(options: dict[str, str], section_row: Row | None, counts: bool)
 
 
 def _sizes_by_direction(jobs: Sequence[Mapping[str, str]]) -> dict[str, int]:
-    """The directions in which all I/Os of all ``jobs`` have the same size, and that size."""
+    """The size of all I/Os of all ``jobs`` by direction, for directions in which they have one
+    size."""
     sizes: dict[str, set[int | None]] = {}
     for job in jobs:
         fixed = fixed_block_sizes(job)
@@ -171,8 +172,8 @@ def _job(
 
 def _sync(row: Mapping[str, Any], expected: bool) -> DirectionStatus | None:
     """The syncs of a row; ``expected``: its jobs sync, though perhaps not yet. They are counted by
-    their latencies, because fio's total is 0 with a ramp_time (up to 3.42), and 1 for an end_fsync,
-    which is not timed (3.16)."""
+    their latency samples, because fio's total is 0 with a ramp_time (up to 3.42), and 1 for an
+    end_fsync, which is not timed (3.16)."""
     syncs = row.get("sync")
     latencies = syncs.get("lat_ns") if isinstance(syncs, dict) else None
     if not isinstance(syncs, dict) or not isinstance(latencies, dict):
@@ -212,7 +213,7 @@ def _direction(row: Mapping[str, Any]) -> DirectionStatus:
 
 
 def _rate(stated: object, count: object, row: Mapping[str, Any]) -> float:
-    """A rate as fio states it; if that is not a number (nan, in a file), the count divided by fio's
+    """A rate as fio states it; if fio states no number (nan, in a file), the count divided by fio's
     run time."""
     if type(stated) is float and isfinite(stated):
         return stated
@@ -222,8 +223,8 @@ def _rate(stated: object, count: object, row: Mapping[str, Any]) -> float:
 
 
 def _bins(row: Mapping[str, Any]) -> tuple[dict[int, int] | None, str]:
-    """The histogram and its kind: clat if there is one, else lat (``None`` without either: then the
-    kind of fio's percentiles)."""
+    """The histogram and its kind: clat if there is one, else lat (without both, the histogram is
+    ``None`` and the kind is that of fio's percentiles)."""
     for kind in ("clat", "lat"):
         block = row.get(f"{kind}_ns")
         raw = block.get("bins") if isinstance(block, dict) else None
@@ -235,13 +236,13 @@ def _bins(row: Mapping[str, Any]) -> tuple[dict[int, int] | None, str]:
 
 
 class _BinKeys(dict[Any, int]):
-    """Histograms' keys as numbers. fio has some hundreds of them, which occur again in every row of
-    every document: finding one object for each is faster than making a new one, and comparing is
-    faster, too."""
+    """Keys of histograms as numbers. fio has some hundreds of keys, which occur again in every row
+    of every document: looking up one object for each is faster than making a new one, and comparing
+    is faster, too."""
 
     def __missing__(self, key: Any) -> int:
         number = int(key)
-        # a file that fio did not write may have any value
+        # in a file that fio did not write, a key may be anything
         if len(self) < MAX_KEYS:
             self[key] = number
         return number
@@ -253,8 +254,8 @@ _KEYS = _BinKeys()
 
 def _counts(raw: Mapping[Any, Any]) -> dict[int, int]:
     counts = raw.values()
-    # all of fio's keys are: a call for each of hundreds of keys in hundreds of rows would cost the
-    # most
+    # all of fio's counts are positive integers, so they are checked together: a call for each of
+    # hundreds of keys in hundreds of rows would cost the most
     try:
         if type(sum(counts)) is int and min(counts) > 0:
             return dict(zip(map(_KEYS.__getitem__, raw), counts, strict=True))
@@ -265,7 +266,8 @@ def _counts(raw: Mapping[Any, Any]) -> dict[int, int]:
 
 
 def _latency_sum(block: object, bin_total: int | None) -> LatencySum | None:
-    """fio's mean with its N; before 3.19 there is no N and the bins are counted instead."""
+    """fio's mean with its N. Before 3.19 fio gives no N, and the I/Os in the bins are counted
+    instead."""
     if not isinstance(block, dict):
         return None
     count = _int(block["N"]) if "N" in block else bin_total
@@ -279,7 +281,7 @@ def _latency_sum(block: object, bin_total: int | None) -> LatencySum | None:
 
 
 class _Percentiles(Mapping[str, int]):
-    """fio's list of percentiles, parsed only when it is used: in a run only the last one is."""
+    """fio's list of percentiles, parsed only when it is used: in a run only the last list is."""
 
     __slots__ = ("_raw", "_values")
 
@@ -321,10 +323,11 @@ def _percentile_name(key: object) -> str:
 
 def _measures_latency(options: Mapping[str, str], says_counts: bool) -> bool:
     """Whether completions have a latency sample that the document counts. fio before 3.19 counts
-    them only in its one histogram: of clat, or with lat_percentiles (3.16) of lat."""
+    samples only in its single histogram, which is of clat, or with lat_percentiles (3.16) of
+    lat."""
     if flag(options, "gtod_reduce"):
         return False
-    # the threads that submit keep their samples until they end
+    # the submitting threads keep their samples until they end
     if options.get("io_submit_mode", "").strip() == "offload":
         return False
     if not flag(options, "disable_clat"):
@@ -333,7 +336,7 @@ def _measures_latency(options: Mapping[str, str], says_counts: bool) -> bool:
 
 
 def _has_counts(row: Mapping[str, Any]) -> bool:
-    """Whether there is an N beside the means (fio 3.19)."""
+    """Whether the means come with an N (fio 3.19)."""
     blocks = (row[name].get("lat_ns") for name in DIRECTIONS if isinstance(row.get(name), dict))
     return any(isinstance(block, dict) and "N" in block for block in blocks)
 

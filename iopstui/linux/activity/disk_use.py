@@ -1,4 +1,4 @@
-"""Who uses the disks, and what else waits for I/O: read beside the samples (model/answer/use.py).
+"""Who uses the disks, and what else waits for I/O, read beside the samples (model/answer/use.py).
 
 An ordinary user sees only own processes; ``DiskUse.hidden`` counts the others."""
 
@@ -24,20 +24,21 @@ from iopstui.model.sources import parse_pressure
 from iopstui.text import printable
 
 MAX_USERS, MAX_MORE_USERS = 12, 36
-"""How many of the busiest processes, and how many including those that may do most of a slower
-disk's I/O."""
+"""How many of the busiest processes are listed, and how many if processes that may do most of a
+slower disk's I/O are added."""
 MAIN_PART, MIN_BYTES_S = 0.5, 64 << 10
 MAX_TASKS = 4000
-"""How many tasks' states are read in one reading."""
+"""How many tasks' states one reading looks at."""
 MANY = 500
-"""Parents whose children's devices are remembered."""
+"""For at most this many parents, the devices of their children are remembered."""
 PAGE = os.sysconf("SC_PAGESIZE")
 _SLEEPS, _BLOCKED = b"S", b"D"
 _FLAGS, _KERNEL_THREAD = 6, 0x00200000
 
 
 class DiskUseReader:
-    """``read`` returns the use since the last reading. To be used by one thread."""
+    """Reads who uses the disks: ``read`` returns the use since the last reading. To be used by one
+    thread."""
 
     def __init__(self, roots: Roots | None = None) -> None:
         self._roots = roots or Roots()
@@ -51,8 +52,8 @@ class DiskUseReader:
         self._files: KnownFiles = {}
 
     def read(self, t: float, devices: Mapping[str, BlockDevice], tasks: bool) -> DiskUse | None:
-        """``None`` at the first reading. ``t`` is the session's clock. ``tasks``: also look for
-        tasks that are blocked or sleep in io_uring."""
+        """Return the use since the last reading; ``None`` at the first one. ``t`` is the session's
+        clock. ``tasks``: also look for tasks that are blocked or sleep in io_uring."""
         now = time.monotonic()
         rates, vm = self._processes.rates(), self._vmstat()
         counts = self._processes.disks
@@ -93,15 +94,15 @@ class DiskUseReader:
         self._files = finder.seen
         if len(self._of_children) > MANY:
             self._of_children.clear()
-        # children first: if they had files open, they did the I/O that their parent's counters now
-        # include
+        # children first: if they had files open, their parent's counters now include their I/O
         for process in sorted(rates, key=lambda one: one.children):
             if process.pid == os.getpid():
                 continue
             place = f"{self._roots.proc}/{process.pid}"
             names = finder.of_process(place, process.faults)
             if process.read_s and not names[0]:
-                # or it reads ahead before faults of a mapping, which then don't wait (git)
+                # look at its mappings after all: their pages may be read ahead, so that no fault
+                # waits (git)
                 names = finder.of_process(place)
             of_siblings = self._of_children.get(process.parent, _NO_FILES)
             self._of_children[process.parent] = _both(of_siblings, names)
@@ -152,8 +153,8 @@ class DiskUseReader:
 
 
 def _all_tasks(proc: str) -> Iterator[tuple[int, str, str, bytes, bool]]:
-    """(process, directory, name, state, whether it is a kernel thread) of the tasks that sleep or
-    are blocked."""
+    """For each task that sleeps or is blocked: process, directory, name, state, and whether it is a
+    kernel thread."""
     count = 0
     for name in os.listdir(proc):
         for task in list_names(f"{proc}/{name}/task") if name.isdecimal() else ():
@@ -173,7 +174,7 @@ def _all_tasks(proc: str) -> Iterator[tuple[int, str, str, bytes, bool]]:
 def _looked_at(
     rates: list[ProcessRates], moved: Mapping[str, tuple[float, float, float]]
 ) -> list[ProcessRates]:
-    """The processes whose files are examined. ``rates`` has the busiest first."""
+    """The processes whose files are examined. The first of ``rates`` are the busiest."""
     used = [sum(row[:2]) for row in moved.values() if sum(row[:2]) >= MIN_BYTES_S]
     least = MAIN_PART * min(used, default=float("inf"))
     return rates[:MAX_USERS] + [
@@ -191,7 +192,7 @@ def _both(one: ByAccess, other: ByAccess) -> ByAccess:
 def _rates(
     now: Mapping[str, DiskCounters], before: Mapping[str, DiskCounters], seconds: float
 ) -> dict[str, tuple[float, float, float]]:
-    """(bytes read, bytes written, requests in flight on average) of each disk."""
+    """For each disk: bytes read and written per second, and requests in flight on average."""
     rates = {}
     for name, row in now.items():
         last = before.get(name)
@@ -199,7 +200,7 @@ def _rates(
             continue
         in_flight = max(0, (row.weighted_ms or 0) - (last.weighted_ms or 0)) / 1e3 / seconds
         if not in_flight and (row.reads, row.writes) == (last.reads, last.writes):
-            in_flight = float(row.in_flight or 0)  # the counters don't have their time yet
+            in_flight = float(row.in_flight or 0)  # the counters have no time of these requests yet
         rates[name] = (
             SECTOR * max(0, row.read_sectors - last.read_sectors) / seconds,
             SECTOR * max(0, row.write_sectors - last.write_sectors) / seconds,
@@ -209,7 +210,7 @@ def _rates(
 
 
 def _since_boot(counts: Mapping[str, DiskCounters]) -> dict[str, float]:
-    """Mean milliseconds of all reads and writes."""
+    """Mean milliseconds of all reads and writes since boot, by disk."""
     means = {}
     for name, row in counts.items():
         if row.reads + row.writes > 0 and row.read_ms is not None and row.write_ms is not None:
@@ -218,7 +219,7 @@ def _since_boot(counts: Mapping[str, DiskCounters]) -> dict[str, float]:
 
 
 def _depths_since_boot(counts: Mapping[str, DiskCounters]) -> dict[str, float]:
-    """By disk: how many requests were in flight while any was, since boot."""
+    """Mean number of requests in flight while any was, since boot, by disk."""
     return {name: row.weighted_ms / row.io_ms for name, row in counts.items()
             if row.io_ms and row.weighted_ms is not None}  # fmt: skip
 
@@ -232,7 +233,7 @@ def _growth(
 
 
 def group_of(pid: int, roots: Roots) -> str:
-    """The unit, container or pod that a process is in; "" if none has a name."""
+    """The unit, container or pod that a process is in; "" if its groups have no names."""
     for membership in parse_memberships(read_text(roots.proc / str(pid) / "cgroup") or ""):
         name = group_name(membership.path)
         if name.whole and not membership.outside:
@@ -241,14 +242,15 @@ def group_of(pid: int, roots: Roots) -> str:
 
 
 INTERVAL_S, FIRST_S, LATE_S = 5.0, 1.0, 5.0
-"""``LATE_S`` seconds after it is due, a reading would cover time in which nobody looked."""
+"""Seconds. A reading that is made ``LATE_S`` or more after it is due covers too much other time, so
+it is not used."""
 MAX_CPU_SHARE = 0.0005
-"""A reading that takes 10 ms is made every 20 s."""
+"""Share of a CPU that the readings may take: if one takes 10 ms, the next is made 20 s later."""
 
 
 class OccasionalUse:
-    """Reads who uses the disks from time to time: rarely where it is expensive, as on machines with
-    thousands of processes. To be used by one thread."""
+    """Reads who uses the disks from time to time: less often if a reading is expensive, as on
+    machines with thousands of processes. To be used by one thread."""
 
     def __init__(
         self,
@@ -262,12 +264,12 @@ class OccasionalUse:
 
     @property
     def due(self) -> bool:
-        """Whether it may be read again."""
+        """Whether a new reading may be made."""
         return self._clock() >= self._due_at
 
     def __call__(self, t: float, devices: Mapping[str, BlockDevice]) -> DiskUse | None:
-        """The use since the last reading; ``None`` if there was none of late. ``t`` is the time of
-        the screen that shows it."""
+        """The use since the last reading; ``None`` if the last reading is too old or missing. ``t``
+        is the time of the screen that shows the use."""
         began, before = self._clock(), self._cost()
         use = self._reader.read(t, devices, tasks=False)
         if use is None or began >= self._late_at:

@@ -27,9 +27,9 @@ from iopstui.text import printable
 MAX_THREADS, MAX_CHILDREN = 64, 16
 LOOK_S, LOOK_FEW_S, FEW_THREADS = 0.05, 0.02, 4
 LEAST_LOOKS = 5
-"""In each second."""
+"""Least number of looks in each second."""
 MAX_NAMES, NAMED_SHARE = 3, 0.1
-"""Most children that are named, and the least share of the waits of those."""
+"""At most this many children are named, each with at least this share of all children's waits."""
 _FLAGS, _KERNEL_THREAD, _PARENT = 6, 0x00200000, 1
 
 
@@ -71,12 +71,12 @@ class TaskWaits:
 
     @property
     def exists(self) -> bool:
-        """Whether it existed at the last look."""
+        """Whether the process existed at the last look."""
         return bool(self._state)
 
     def look_until(self, moment: float) -> None:
-        """Look repeatedly until a monotonic time, and a few times even if that is past: if the CPUs
-        are full, other work may take the whole second."""
+        """Look repeatedly until a monotonic time. Look a few times even if that time is past: if
+        the CPUs are full, other work may take the whole second."""
         for one in (self, *self._children):
             one.note_devices()
         if self._in_turn is not None:
@@ -92,12 +92,12 @@ class TaskWaits:
         return sum(one._most_threads for one in (self, *self._children)) <= FEW_THREADS
 
     def note_devices(self) -> None:
-        """Look at its open files."""
+        """Note the devices on which it has files open."""
         reading, writing = self._open.of_process(self._place)
         self._devices |= (reading | writing).difference(ELSEWHERE)
 
     def peek(self) -> None:
-        """Read only the kernel functions of all threads that are known."""
+        """Read only the kernel functions that the known threads sleep in."""
         for child in self._children:
             child.peek()
         for thread in self._threads.values():
@@ -146,7 +146,7 @@ class TaskWaits:
                 if pid not in self._first_children and pid != os.getpid()]  # fmt: skip
 
     def result(self) -> ProcessWaits:
-        """What was seen so far."""
+        """The result of all looks so far."""
         percents, rest = self._percents()
         running, ready = self._busiest()
         now = children(self.pid, self._proc)
@@ -167,14 +167,14 @@ class TaskWaits:
         )  # fmt: skip
 
     def _never_ran(self) -> bool:
-        """Whether no thread ran, as all say."""
+        """Whether no thread ran; false unless this is known of all threads."""
         threads = self._threads.values()
         return len(threads) == self._most_threads and all(one.never_ran for one in threads)
 
     def _percents(self) -> tuple[dict[str, float], float]:
-        """Percent of the time by kind of wait, and of which nothing is known: exact sums for a kind
-        that one thread was seen in. If there are several such threads, the looks that found any of
-        them, if that is more."""
+        """Percent of the time by kind of wait, and the percentage of which nothing is known. For a
+        kind that one thread was seen in, it is that thread's exact sum. For several threads it is
+        the largest sum, or the share of looks that found any of them in it, if that is more."""
         looks, span_s = max(1, self._looks), self._span_s
         found: dict[str, float] = {}
         rest = 0.0
@@ -200,14 +200,15 @@ class TaskWaits:
         return found.text(self._known) if found is not None else "kernel" * self._kernel
 
     def _names(self, stayed: tuple[int, ...], now: tuple[int, ...]) -> tuple[str, ...]:
-        """Its children, if they stay; else the names of those that came and went."""
+        """The names of its children that stay; if none does, of those that came and went."""
         if not stayed and self._in_turn is not None and (names := self._in_turn.names):
             return names
         comms = {pid: read_text(f"{self._proc}/{pid}/comm") for pid in stayed or now}
         return tuple(f"{printable(comm)} ({pid})" for pid, comm in comms.items() if comm)
 
     def _busiest(self) -> tuple[float | None, float | None]:
-        """(percent on a CPU, percent ready without one) of the thread with the largest sum."""
+        """(percent on a CPU, percent ready but without a CPU) of the thread with the largest sum of
+        both."""
         span_s, looks = self._span_s, max(1, self._looks)
         timed = [thread for thread in self._threads.values() if thread.has_times]
         if not timed:
@@ -218,7 +219,7 @@ class TaskWaits:
 
 
 class _ChildrenInTurn:
-    """The children that a process starts one after the other, as one process."""
+    """Counts the children that a process starts one after the other as one process."""
 
     def __init__(self, proc: str, files: OpenDevices) -> None:
         self._proc = proc
@@ -226,13 +227,14 @@ class _ChildrenInTurn:
         self._devices: set[str] = set()
         self._looks = 0
         self._pids: dict[str, int] = {}
-        """The last one of each name."""
+        """The last process of each name."""
         self._counts = WaitCounts()
         self._states: dict[str, bool] = {}
         self._places: Counter[str] = Counter()
         self._seen: Counter[str] = Counter()
         self._waiting: Counter[str] = Counter()
-        """Looks by name, and those that found one of this name waiting for a disk, or perhaps."""
+        """By name: how many looks saw it, and how many of these found a process of this name
+        waiting for a disk, at least perhaps."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -240,13 +242,13 @@ class _ChildrenInTurn:
         return tuple(name for name, _ in self._seen.most_common(MAX_NAMES))
 
     def note_devices(self, pids: Sequence[int]) -> None:
-        """Look at the open files of those that are there."""
+        """Note the devices on which the present children have files open."""
         for pid in pids[:MAX_CHILDREN]:
             reading, writing = self._open.of_process(f"{self._proc}/{pid}")
             self._devices |= (reading | writing).difference(ELSEWHERE)
 
     def look(self, pids: Sequence[int]) -> None:
-        """Look at those that are there once."""
+        """Look once at the children that exist now."""
         looks, names = set(), {}
         for pid in pids[:MAX_CHILDREN]:
             place = f"{self._proc}/{pid}"
@@ -270,7 +272,8 @@ class _ChildrenInTurn:
         self._looks += 1
 
     def result(self) -> ProcessWaits | None:
-        """``None`` if there was none. It has the names of those that wait for a disk."""
+        """What the children were seen in; ``None`` if there were none. Its name is made of the
+        names of those that wait for a disk."""
         if not self._seen:
             return None
         kinds = self._counts.kinds()
@@ -285,8 +288,8 @@ class _ChildrenInTurn:
 
 
 def _main_places(counts: Counter[str]) -> tuple[str, ...]:
-    """The kernel functions that threads waited in most often. If some tell what for, only these:
-    the other threads of a program only sleep."""
+    """The kernel functions that threads waited in most often. If some functions show what a thread
+    waits for, only these: the other threads of a program only sleep."""
     places = [name for name, count in counts.most_common() if name and count]
     known = [
         name

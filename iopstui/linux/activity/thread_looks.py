@@ -1,4 +1,4 @@
-"""What one thread was seen in: its kernel function and state at each look, and its exact times."""
+"""What one thread does: its kernel function and state at each look, and its exact times."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from iopstui.linux.process.processes import task_stat
 from iopstui.model.answer.process import place_kind, waits_off_cpus
 
 MUCH_READY, MOSTLY_ASLEEP = 50.0, 90.0
-"""Percent of the time that one thread was ready, and of the looks that found it asleep: more of
-both is contradictory. Seen in a starved guest for a shell that waited for its child."""
+"""Percent of the time that one thread was ready to run, and of the looks that found it asleep. If
+both are higher, they contradict each other: seen in a starved guest for a shell that waited for its
+child."""
 _RUNS, _BLOCKED, _SLEEPS = b"R", b"D", b"S"
 
 
 class Look(NamedTuple):
-    """A thread that was off the CPUs. ``place``: the kernel function it waited in ("": not to be
-    read at that moment). ``waits``: no kernel thread that waits for work, and not stopped."""
+    """A thread that was off the CPUs. ``place``: the kernel function it waited in ("": it could not
+    be read at that moment). ``waits`` is False for a stopped thread, and for a kernel thread that
+    waits for work."""
 
     place: str
     blocked: bool
@@ -27,19 +29,20 @@ class Look(NamedTuple):
 
 
 class WaitCounts:
-    """In how many looks each kind of wait was seen."""
+    """Counts of looks, by kind of wait."""
 
     def __init__(self) -> None:
         self._counts: Counter[Look] = Counter()
 
     def note(self, seen: Iterable[Look]) -> None:
-        """Count one look, in which one or several threads were seen."""
+        """Count one look, which saw one or several threads."""
         self._counts.update({*seen})
 
     def kinds(self) -> dict[str, float]:
-        """Looks by kind ("": it waits for nothing). The function of a thread that is just falling
-        asleep or waking up, or that is asleep and still queued (EEVDF, Linux 6.12), cannot be read.
-        These looks are spread over those in the same state, unless they are more than those."""
+        """Looks by kind ("": it waits for nothing). The kernel function of a thread that is just
+        falling asleep or waking up, or that is asleep and still queued (EEVDF, Linux 6.12), cannot
+        be read. Looks without a function are distributed over the looks in the same state, unless
+        there are more of them."""
         kinds: dict[str, float] = {}
         for blocked in (True, False):
             places = {one.place: count for one, count in self._counts.items()
@@ -56,8 +59,8 @@ class WaitCounts:
 
 
 class ThreadLooks:
-    """``look`` samples the thread with this directory in /proc. ``peek`` may come before it: what
-    takes longer could hold the thread up, which is then found ready."""
+    """``look`` samples the thread with this directory in /proc. ``peek`` may be called before it,
+    because other work in between could hold the thread up, which ``look`` would then find ready."""
 
     def __init__(self, place: str, kernel: bool) -> None:
         self._place = place
@@ -69,11 +72,11 @@ class ThreadLooks:
         self._last: tuple[float, int, int] | None = None
 
     def peek(self) -> None:
-        """Read its kernel function only."""
+        """Read only its kernel function."""
         self._where = wchan(self._place)
 
     def look(self) -> Look | None:
-        """What the thread waits for now; ``None`` if it runs, could run, or is gone."""
+        """Look at what the thread waits for now; ``None`` if it runs, could run, or is gone."""
         where, self._where = self._where, None
         where = wchan(self._place) if where is None else where
         words = (read_text(f"{self._place}/schedstat") or "").split()
@@ -87,23 +90,24 @@ class ThreadLooks:
 
     @property
     def has_times(self) -> bool:
-        """Whether the kernel tells how long it ran."""
+        """Whether the kernel reports how long the thread ran."""
         return self._first is not None
 
     @property
     def never_ran(self) -> bool:
-        """A kernel that doesn't count this writes 0."""
+        """Whether the thread did not run between the first look and the last; False if the kernel
+        does not count run time (it then writes 0)."""
         if self._first is None or self._last is None or not self._first[1]:
             return False
         return self._first[1:] == self._last[1:]
 
     @property
     def span_s(self) -> float:
-        """Seconds between its first and its last time."""
+        """Seconds between the first reading of its times and the last one."""
         return self._last[0] - self._first[0] if self._first and self._last else 0.0
 
     def on_cpus(self, span_s: float) -> tuple[float, float]:
-        """Percent of ``span_s`` on a CPU, and ready without one."""
+        """Percent of ``span_s`` on a CPU, and percent of it ready but without a CPU."""
         if self._first is None or self._last is None or span_s <= 0:
             return 0.0, 0.0
         run, ready = (min(100.0, 100 * (self._last[part] - self._first[part]) / 1e9 / span_s)
@@ -111,13 +115,15 @@ class ThreadLooks:
         return run, ready
 
     def contradicts(self, looks: int, span_s: float) -> bool:
-        """Whether it was found asleep in most of these looks, and is said to have been ready."""
+        """Whether most of these looks found the thread asleep although its times say that it was
+        ready."""
         asleep = 100 * sum(self._counts.kinds().values()) / looks
         return self.on_cpus(span_s)[1] >= MUCH_READY and asleep >= MOSTLY_ASLEEP
 
     def percents(self, looks: int, span_s: float) -> tuple[dict[str, float], float]:
-        """Percent of the time by kind of wait, and of which nothing is known. The kernel tells
-        exactly how long it was off the CPUs in ``span_s``; the looks divide this time."""
+        """Percent of the time by kind of wait, and the percentage of which nothing is known. The
+        kernel tells exactly how long it was off the CPUs in ``span_s``; the looks divide this
+        time."""
         counts = self._counts.kinds()
         found = {kind: 100 * count / looks for kind, count in counts.items()}
         rest = 0.0
@@ -136,17 +142,17 @@ def wchan(place: str) -> str:
 
 def seen_at(place: str, kernel: bool, states: dict[str, bool], where: str) -> Look | None:
     """Look at the thread with this directory in /proc once. ``states`` keeps whether threads are
-    blocked in a function. ``where`` was read first: it alone tells of one moment."""
+    blocked in a function. ``where``, the kernel function, was read before."""
     try:
         _, fields = task_stat(place)
     except OSError:
         return None
     state = fields[0] if fields else _RUNS
-    if state == _RUNS:  # woken up meanwhile
+    if state == _RUNS:  # it was woken up between the two readings
         return Look(where, states[where]) if where in states else None
     if state not in (_BLOCKED, _SLEEPS) or (kernel and state == _SLEEPS):
         return Look(where, False, waits=False)
-    if not where and states:  # it fell asleep meanwhile
+    if not where and states:  # it fell asleep between the two readings
         where = wchan(place)
     if where:
         states[where] = state == _BLOCKED

@@ -41,12 +41,13 @@ class Membership:
     @property
     def outside(self) -> bool:
         """True if the group is outside of this cgroup namespace ("/../x") and so can't be seen
-        here; the visible groups are others'."""
+        here: the visible groups then belong to others."""
         return ".." in self.path.split("/")
 
 
 def parse_throttled_us(data: bytes) -> int | None:
-    """Microseconds throttled so far, from cpu.stat of either version; None if it has none."""
+    """Microseconds throttled so far, from the cpu.stat of either version; None if the file has no
+    such count."""
     for line in data.splitlines():
         name, _, value = line.partition(b" ")
         if name in (b"throttled_usec", b"throttled_time") and value.strip().isdigit():
@@ -61,12 +62,12 @@ def parse_memberships(text: str) -> tuple[Membership, ...]:
 
 
 def membership_text(roots: Roots, process: str = "self") -> str:
-    """/proc/PID/cgroup; empty if it can't be read."""
+    """The text of /proc/PID/cgroup; empty if it can't be read."""
     return decode(read_bytes(roots.proc / process / "cgroup") or b"")
 
 
 def cpu_stat_files(roots: Roots, process: str = "self") -> tuple[Path, ...]:
-    """cpu.stat of a process's cgroup and of every one above it, nearest first."""
+    """The cpu.stat files of a process's cgroup and of all groups above it, nearest first."""
     files: list[Path] = []
     for membership in parse_memberships(membership_text(roots, process)):
         path = "" if membership.outside else membership.path
@@ -76,8 +77,8 @@ def cpu_stat_files(roots: Roots, process: str = "self") -> tuple[Path, ...]:
 
 
 def read_cpu_limits(roots: Roots) -> dict[str, int]:
-    """The files with CPU limits of this process's cgroups and of those above, and how long each has
-    stopped its group so far (µs)."""
+    """The files with CPU limits of this process's cgroups and of their parents, and how long (µs)
+    each limit has stopped its group so far."""
     limits = {}
     for stat in cpu_stat_files(roots):
         for name in ("cpu.max", "cpu.cfs_quota_us"):
@@ -88,7 +89,8 @@ def read_cpu_limits(roots: Roots) -> dict[str, int]:
 
 
 def hierarchy_roots(roots: Roots, member: Membership, controller: str) -> tuple[Path, ...]:
-    """Mount points of the hierarchy, version 2 or ``controller``'s; empty if there is none."""
+    """Mount points of this hierarchy, if it is version 2 or has version 1's ``controller``; else
+    empty."""
     mounts = roots.sys / "fs/cgroup"
     if member.controllers == "":
         return (mounts,)
@@ -98,7 +100,7 @@ def hierarchy_roots(roots: Roots, member: Membership, controller: str) -> tuple[
 
 
 def group_and_parents(top: Path, path: str) -> tuple[Path, ...]:
-    """The group's directory and those above it up to the hierarchy's ``top``, nearest first."""
+    """The group's directory and its parents up to the hierarchy's ``top``, nearest first."""
     directory = top / path.strip("/")
     return tuple(
         place for place in (directory, *directory.parents) if place == top or top in place.parents
@@ -106,8 +108,8 @@ def group_and_parents(top: Path, path: str) -> tuple[Path, ...]:
 
 
 def unified_root(top: Path) -> Path:
-    """The top of version 2, which is in a subdirectory if both versions are mounted (systemd's
-    hybrid)."""
+    """The top of version 2. If both versions are mounted (systemd's hybrid), it is in a
+    subdirectory."""
     hybrid_root = top / "unified"
     is_hybrid = not _has_groups(top) and _has_groups(hybrid_root)
     return hybrid_root if is_hybrid else top
@@ -127,15 +129,15 @@ def _has_groups(top: Path) -> bool:
 MAX_CGROUPS = 2000
 """Limit of groups that are read; each takes about 30 µs per reading."""
 MAX_DETAILED = 30
-"""Limit of groups whose pressure and limits are read: those that did most since the last
+"""Limit of groups whose pressure and limits are read: the groups with most I/O since the last
 reading."""
 QUIET_READINGS = 10
 """After this many readings without I/O, a group's details are no longer read."""
 
 
 class CgroupReader:
-    """Reads the counters repeatedly. Groups inside a container, a virtual machine or a unit are
-    part of it. To be used by one thread."""
+    """Reads the counters repeatedly. Groups inside a container, a virtual machine or a unit count
+    as part of that. To be used by one thread."""
 
     def __init__(self, disks: Sequence[str], roots: Roots) -> None:
         self.disks = tuple(dict.fromkeys(_disk_of(name, roots) for name in disks))
@@ -152,7 +154,7 @@ class CgroupReader:
 
     @property
     def why_not(self) -> str:
-        """Why I/O is not counted by cgroup, in words; "" if it is."""
+        """Why I/O is not counted by cgroup, in words; "" if it is counted."""
         if self._top is None:
             why = "cgroup version 2 with the io controller is not mounted"
             return f"{why} (limits of version 1 are looked at)" if self._has_version_1 else why
@@ -188,7 +190,8 @@ class CgroupReader:
         return counts
 
     def _choose_detailed(self, counts: Mapping[str, int]) -> None:
-        """Read details of the groups that did most, and for a while longer of the previous ones."""
+        """Read details of the groups with most I/O, and for a while longer of the groups chosen
+        before."""
         totals: dict[str, int] = {}
         for name, count in counts.items():
             path = name.split(" ", 2)[2]
@@ -219,8 +222,8 @@ class CgroupReader:
 
 
 def _groups(top: Path) -> Iterator[tuple[str, str]]:
-    """(path, directory) of the groups known to users by name. A group comes after those below it,
-    so its counts are never lower than their sum."""
+    """(path, directory) of the groups whose names users know. A group comes after the groups below
+    it, so its counts are never lower than their sum."""
     waiting: list[tuple[str, str, bool]] = [("/", str(top), False)]
     groups = 0
     while waiting:
@@ -230,7 +233,7 @@ def _groups(top: Path) -> Iterator[tuple[str, str]]:
             continue
         groups += 1
         if groups > MAX_CGROUPS:
-            continue  # its I/O then counts for the group above it
+            continue  # its I/O then counts for its parent
         waiting.append((path, place, True))
         if path != "/" and group_name(path).whole:
             continue
@@ -249,7 +252,8 @@ def _directories(place: str) -> list[str]:
 
 
 def _io_stat(text: str, numbers: Mapping[str, str]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """(disk, COUNTERS) of the requested disks; a line that lacks a counter is skipped."""
+    """(disk, counts) for each requested disk, the counts in the order of COUNTERS; a line that
+    lacks one is skipped."""
     for line in text.splitlines():
         number, _, rest = line.strip().partition(" ")
         disk = numbers.get(number)
@@ -285,7 +289,7 @@ def _text(path: str) -> str:
 
 
 def _disk_of(name: str, roots: Roots) -> str:
-    """The disk of a partition; a disk is its own."""
+    """The disk of a partition; for a disk, the disk itself."""
     place = (roots.sys / "class/block" / name).resolve()
     return place.parent.name if (place / "partition").exists() else name
 
@@ -300,7 +304,8 @@ def _top(mounts: Path) -> Path | None:
 # Paths of cgroups by their numbers, as the kernel gives them to BPF programs (kernfs ids).
 
 
-# version 2 alone, version 2 beside version 1, and the version 1 hierarchy that counts I/O
+# mount points: version 2 alone, version 2 beside version 1, and the version 1 hierarchy that counts
+# I/O
 MOUNTS = ("fs/cgroup", "fs/cgroup/unified", "fs/cgroup/blkio")
 # struct file_handle with a kernfs id (exportfs.h, FILEID_KERNFS; Linux 5.5)
 _HANDLE = struct.Struct("=IiQ")
@@ -346,7 +351,7 @@ class CgroupPaths:
                 continue
             finally:
                 os.close(fd)
-            # it is of another hierarchy, or was removed meanwhile
+            # the handle may be of another hierarchy, or the group was removed meanwhile
             top = os.path.realpath(place)
             if path == top or path.startswith(f"{top}/"):
                 return path[len(top) :] or "/"
@@ -359,7 +364,7 @@ class CgroupPaths:
         try:
             flags = os.O_PATH | os.O_CLOEXEC
             return int(self._libc.open_by_handle_at(mount, handle, flags))
-        except AttributeError:  # a C library without it
+        except AttributeError:  # the C library lacks this function
             return -1
 
 
@@ -372,8 +377,8 @@ def _open_directories(places: list[Path]) -> list[tuple[Path, int]]:
 
 
 class CgroupLoad:
-    """``rates`` returns the I/O of the groups on ``disks`` since the previous reading. To be used
-    by one thread."""
+    """Returns with ``rates`` the I/O of the groups on ``disks`` since the previous reading. To be
+    used by one thread."""
 
     def __init__(self, disks: Sequence[str], roots: Roots, least_s: float = 0.9) -> None:
         self._reader = CgroupReader(disks, roots)
@@ -388,11 +393,11 @@ class CgroupLoad:
 
     @property
     def why_not(self) -> str:
-        """Why I/O is not counted by cgroup, in words; "" if it is."""
+        """Why I/O is not counted by cgroup, in words; "" if it is counted."""
         return self._reader.why_not
 
     def rates(self) -> tuple[GroupRates, ...] | None:
-        """The busiest first; ``None`` until there are two readings."""
+        """The groups with I/O, the busiest first; ``None`` until there are two readings."""
         now = time.monotonic()
         if self.why_not or (self._at and now - self._at < self._min_interval_s):
             return self._rates

@@ -17,13 +17,14 @@ _DIRECTORY = "class/powercap"
 # intel-rapl-mmio:0 counts the same package again
 _DOMAIN = re.compile(r"intel-rapl:[0-9]{1,4}(:[0-9]{1,4})?")
 _KINDS = (("package", PACKAGE), ("dram", MEMORY), ("psys", PLATFORM))
-# above any counter's range; a counter without a stated range wraps at 2^32 units or more
+# larger than any counter's range; a counter that states no range wraps at 2^32 units or more
 _MAX_UJ = 1 << 63
 
 
 @dataclass(slots=True)
 class _Domain:
-    """A counter of microjoules. It wraps to 0 after ``max_uj``; ``total_uj`` does not."""
+    """A counter of microjoules. The kernel's value wraps to 0 after ``max_uj``; ``total_uj`` does
+    not wrap."""
 
     kind: str
     file: KernelFile
@@ -32,7 +33,7 @@ class _Domain:
     total_uj: int = 0
 
     def read(self) -> int:
-        """Energy used since it was opened (µJ). Raises OSError or ValueError."""
+        """Energy used since the counter was opened (µJ). Raises OSError or ValueError."""
         now = int(self.file.read_attribute())
         more = now - self.last_uj
         self.total_uj += more if more >= 0 else more + self.max_uj + 1
@@ -41,14 +42,14 @@ class _Domain:
 
 
 class EnergyCounters:
-    """The domains of this machine, kept open. Counters of a kind are added up."""
+    """The energy counters of this machine, kept open. Counters of the same kind are added up."""
 
     def __init__(self, roots: Roots) -> None:
         self._domains = [*_domains(roots)]
 
     def read(self) -> dict[str, int] | None:
-        """Microjoules used since this was made, by kind; ``None`` if there are no counters. A kind
-        with an unreadable counter is left out from then on."""
+        """Microjoules used since this was made, by kind of domain; ``None`` if there are no
+        counters. A kind with an unreadable counter is left out from then on."""
         energy_uj: dict[str, int] = {}
         failed: set[str] = set()
         for domain in self._domains:

@@ -1,12 +1,13 @@
-"""Interrupts of each CPU: /sys/kernel/irq/N/per_cpu_count, and the function calls of
+"""Interrupts of each CPU: /sys/kernel/irq/N/per_cpu_count, and the function-call interrupts in
 /proc/interrupts.
 
 A wide machine has tens of thousands of these counts, and few of them are used. So a reading is
 validated but kept as text. Counts are parsed on demand; changes between two readings are found by
 comparing the texts.
 
-No file smaller than /proc/interrupts has the function calls, and the kernel writes the whole table
-for each reading: megabytes on a machine with hundreds of CPUs, which take tens of milliseconds."""
+No file smaller than /proc/interrupts has the function-call interrupts, and the kernel writes the
+whole table for each reading: megabytes on a machine with hundreds of CPUs, which take tens of
+milliseconds."""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ from iopstui.linux.kernel_files import KernelFile
 from iopstui.linux.own_threads import BackgroundReader
 
 COMMA = ord(",")
-# bytes of two texts that are compared at once
+# two texts are compared in pieces of this many bytes
 SPAN_BYTES = 192
-# spans in which two texts of one length differ: first and last byte (whole columns), and the first
-# column
+# spans in which two texts of the same length differ: first byte, last byte (of whole columns) and
+# first column
 Spans = Sequence[tuple[int, int, int]]
-# the earlier text, the growth of each count, and the spans that differ
+# the earlier text, the growth of each count since then, and the spans that differ
 Growth = tuple[bytes, dict[int, int], Spans]
 # Python refuses numbers of 4,300 digits or more
 SHORT_NUMBER_CHARS = 2000
@@ -49,8 +50,8 @@ class PerCpuCount:
         return self._newest.counts(self)
 
     def increase_since(self, before: object) -> dict[int, int] | None:
-        """Growth of each count against another reading, without unchanged ones; ``None`` if that
-        has other CPUs."""
+        """Growth of each count since another reading, without counts that did not change; ``None``
+        if that reading has other CPUs."""
         if before is self:
             return {}
         if not isinstance(before, PerCpuCount):
@@ -60,7 +61,7 @@ class PerCpuCount:
         growth = self._growth
         if growth is None or growth[0] is not before.text:
             spans = before._growth[2] if before._growth is not None else ()
-            # keeps the text and not the reading, which would keep all earlier readings alive
+            # keep the text and not the reading, which would keep all earlier readings alive
             growth = self._growth = _growth(self.text, before.text, self.cpus, spans)
         return growth[1]
 
@@ -120,7 +121,8 @@ def next_per_cpu_count(
 
 
 def _is_plain(data: bytes, count: int) -> bool:
-    """Whether the text has exactly this many numbers in the kernel's format, none too long."""
+    """Whether the text has exactly this many numbers in the kernel's format, none with too many
+    digits."""
     return (
         data[:1].isdigit()
         and data[-2:-1].isdigit()
@@ -139,7 +141,7 @@ def _has_short_numbers(data: bytes) -> bool:
 
 
 def _growth(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Growth:
-    """The growth from ``before`` to ``now``, both valid and of these CPUs; ``spans`` are where
+    """The growth from ``before`` to ``now``, both valid and with these CPUs; ``spans`` are where
     ``before`` differed last."""
     if len(now) != len(before):
         return _by_column(now, before, cpus)
@@ -147,7 +149,7 @@ def _growth(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Gro
 
 
 def _growth_in_spans(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Growth | None:
-    """The growth on the CPUs that counted last time (usually the same few); ``None`` if others
+    """The growth on the CPUs that counted last time (usually the same few); ``None`` if other CPUs
     counted, too."""
     growth: dict[int, int] = {}
     place = 0
@@ -172,7 +174,7 @@ def _growth_anywhere(now: bytes, before: bytes, cpus: Sequence[int]) -> Growth:
         if now[at:end] == before[at:end]:
             at = end
             continue
-        # whole columns, with equally many commas before them in both
+        # whole columns: both texts have equally many commas before them
         begin = now.rfind(b",", 0, at) + 1
         end = now.find(b",", end)
         end = size if end < 0 else end
@@ -207,7 +209,7 @@ def _differences(
     return moved
 
 
-# enough for the lines below the numbered ones (about 25) with 4,096 CPUs
+# bytes that contain the lines below the numbered ones (about 25) with 4,096 CPUs
 TAIL_BYTES = 2 << 20
 
 
@@ -264,7 +266,8 @@ class FunctionCallReader(BackgroundReader):
             self._begin(self._read_in_thread)
 
     def take(self) -> FunctionCalls | None:
-        """The requested result, once, if it is there by now. Raises OSError if it can't be read."""
+        """Return the requested result, once, if it has arrived. Raises OSError if the file can't be
+        read."""
         if not self.busy or self._is_reading:
             return None
         self._thread = None

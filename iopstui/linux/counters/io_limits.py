@@ -51,9 +51,9 @@ VERSION_1_FILES = {
 
 @dataclass(frozen=True, slots=True)
 class CgroupLimits:
-    """By a whole disk's "major:minor": the limits, sorted by kind and the tightest first; how long
-    iocost has made the group wait so far (µs); and the disks with iocost, which exempts all I/O of
-    the machine's top cgroup (``in_top``)."""
+    """Limits by a whole disk's "major:minor", sorted by kind and the tightest first; how long
+    iocost has made the group wait so far (µs); and the disks with iocost. ``in_top``: this is the
+    machine's top cgroup, whose I/O iocost exempts."""
 
     limits: Mapping[str, tuple[IoLimit, ...]] = field(default_factory=dict)
     cost_wait_us: Mapping[str, int] = field(default_factory=dict)
@@ -63,7 +63,8 @@ class CgroupLimits:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """``root`` is the machine's root group; a container's root is an ordinary group."""
+    """A cgroup. ``root``: it is the machine's root group; a container's root is an ordinary
+    group."""
 
     name: str
     place: str
@@ -71,7 +72,8 @@ class _Group:
 
 
 def parse_io_max(text: str) -> Iterator[tuple[str, str, int]]:
-    """(device, kind, value) of io.max, "254:0 rbps=max wbps=1048576 riops=120 wiops=max"."""
+    """(device, kind, value) of each limit in io.max, "254:0 rbps=max wbps=1048576 riops=120
+    wiops=max"."""
     for line in text.splitlines():
         number, _, rest = line.strip().partition(" ")
         for part in rest.split() if _NUMBER.fullmatch(number) else ():
@@ -82,7 +84,7 @@ def parse_io_max(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def parse_throttle(text: str) -> Iterator[tuple[str, int]]:
-    """(device, value) of blkio.throttle.*_device, "254:0 1048576"."""
+    """(device, value) of each line of blkio.throttle.*_device, "254:0 1048576"."""
     for line in text.splitlines():
         number, _, value = line.strip().partition(" ")
         limit = parse_int(value.strip()) or 0
@@ -91,7 +93,8 @@ def parse_throttle(text: str) -> Iterator[tuple[str, int]]:
 
 
 def parse_cost_wait(text: str) -> dict[str, int]:
-    """Device -> cost.wait of io.stat in µs; it exists only with blk_cgroup.blkcg_debug_stats.
+    """The value cost.wait of io.stat in µs by device; it exists only with
+    blk_cgroup.blkcg_debug_stats.
 
     Some kernels left out the end of a line, or wrote "(unknown)" for a hidden path."""
     waits: dict[str, int] = {}
@@ -177,8 +180,8 @@ class IoLimits:
         return parse_cost_qos(read_text(f"{self._v2_groups[-1].place}/io.cost.qos") or "")
 
     def _cost_waits(self) -> Mapping[str, int]:
-        """Waits of the nearest group that I/O is accounted to, except the machine's root: iocost
-        exempts that, and counts there the waits of others."""
+        """The waits of the nearest group that I/O is accounted to. The machine's root does not
+        count: iocost exempts its I/O, and books waits of other groups there."""
         for group in self._v2_groups:
             text = read_text(f"{group.place}/io.stat")
             if text is not None:
@@ -196,7 +199,7 @@ def _sorted(limits: list[IoLimit]) -> tuple[IoLimit, ...]:
 
 
 NEAR = 0.8
-"""In a single second, a group that is held back may do as little as this share of its limit."""
+"""In a single second, a group that is held back may use as little as this share of its limit."""
 LOOK_EVERY = 8
 """After this many readings all groups are checked again for limits."""
 MAX_GROUPS = 2000
@@ -221,7 +224,8 @@ class _Limit:
 
 
 class ReachedLimits:
-    """``read`` compares the I/O of groups since the last reading with their limits."""
+    """Finds limits that are reached: ``read`` compares the I/O of groups since the last reading
+    with their limits."""
 
     def __init__(self, roots: Roots) -> None:
         mounts = roots.sys / "fs/cgroup"
@@ -233,12 +237,12 @@ class ReachedLimits:
         self._readings = 0
 
     def read(self, devices: Mapping[str, BlockDevice]) -> tuple[LimitUse, ...]:
-        """The limits that are nearly reached; none at the first reading."""
+        """The limits that are reached or nearly reached; none at the first reading."""
         if self._readings % LOOK_EVERY == 0:
             self._limits = tuple(self._find())
         self._readings += 1
-        # a time for each count: the first reading of a file takes long, and one time for all made
-        # a share 5 % too small
+        # note a time for each count: the first reading of a file takes long, and with one time for
+        # all counts a share was 5 % too small
         counts = {limit: (count, time.monotonic())
                   for limit in self._limits if (count := _count(limit)) is not None}  # fmt: skip
         before, self._before = self._before, counts
@@ -256,13 +260,13 @@ class ReachedLimits:
 
     @property
     def outer_groups(self) -> bool:
-        """Whether the top visible group is inside others, whose limits cannot be read (only the
-        machine's top group has no cgroup.type)."""
+        """Whether the top visible group is inside other groups, whose limits cannot be read (only
+        the machine's top group has no cgroup.type)."""
         return self._unified is not None and (self._unified / "cgroup.type").exists()
 
     @property
     def readable(self) -> bool:
-        """Whether a hierarchy with limits of I/O is mounted, of version 2 or 1."""
+        """Whether a cgroup hierarchy with I/O limits is mounted, of version 1 or 2."""
         controllers = read_text(self._unified / "cgroup.controllers") if self._unified else None
         return "io" in (controllers or "").split() or os.path.isdir(self._blkio)
 
@@ -279,7 +283,7 @@ class ReachedLimits:
 
 
 def _groups(top: Path) -> Iterator[tuple[str, str]]:
-    """(directory, path) of all groups below a hierarchy's top."""
+    """(directory, path) of a hierarchy's top and of all groups below it."""
     for number, (place, names, _) in enumerate(os.walk(top)):
         if number > MAX_GROUPS:
             names.clear()
@@ -291,7 +295,7 @@ def _name(path: str) -> str:
 
 
 def _count(limit: _Limit) -> int | None:
-    """The counter that belongs to a limit."""
+    """The counter that a limit applies to."""
     if limit.file == "io.max":
         name = _VERSION_2_COUNTERS[limit.kind]
         for line in (read_text(f"{limit.place}/io.stat") or "").splitlines():

@@ -1,7 +1,7 @@
 """RPC counters of NFS mounts from /proc/self/mountstats.
 
-Reading the file asks no server: the kernel prints its own counters, so it never hangs if a server
-is gone (net/sunrpc/stats.c, fs/nfs/super.c, fs/proc_namespace.c)."""
+Reading the file sends nothing to a server: the kernel prints its own counters, so it never hangs if
+a server is gone (net/sunrpc/stats.c, fs/nfs/super.c, fs/proc_namespace.c)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from operator import ne
 
 _NAMES = ("ops", "transmissions", "timeouts", "sent", "received", "queue_ms", "rtt_ms", "exe_ms",
           "errors")  # fmt: skip
-"""Counters of a per-operation line, in order; kernels before 5.3 have no errors."""
+"""Names of the counters in a per-operation line, in order; kernels before 5.3 have no errors."""
 _PLACES = {b"tcp": (7, 8, 11), b"rdma": (7, 8, 10), b"udp": (4, 5, 8)}
-"""Positions of sends, receives and the sum of the backlog's length in an xprt line, by
-transport."""
+"""For each transport, the positions in an xprt line of sends, receives and the sum of the backlog's
+length."""
 FULL_READ_EVERY = 30
 """Once in this many readings the whole file is read, to find mounts on top of a mount point."""
 
@@ -42,12 +42,13 @@ class NfsCounters:
         self._mounts = mounts
         self._clients = [_connection_key(device, options) for device, options, _ in mounts]
         self._operations: list[list[bytes]] = [[] for _ in mounts]
-        # of each operation, by the mount's number
+        # counters of each operation, by the index of the mount
         self._counters: dict[bytes, dict[int, list[int]]] = {}
         self._sums: dict[bytes, list[int]] = {}
 
     def read(self, chunks: Iterable[bytes]) -> dict[str, int] | None:
-        """The counters now; ``None`` if a mount is not listed as NFS. ``chunks`` is the file."""
+        """The counters now; ``None`` if a mount is not listed as NFS. ``chunks`` are the pieces of
+        the file."""
         try:
             sections = self._sections(chunks)
             if len(sections) == len(self._mountpoints):
@@ -60,15 +61,15 @@ class NfsCounters:
         return None
 
     def _sections(self, chunks: Iterable[bytes]) -> dict[bytes, bytes]:
-        """The section of each mount point; if it has several mounts, of the last one, which hides
-        the others. A machine may have many mounts, so the file is usually read only up to the last
-        one needed."""
+        """The section of each mount point. If several mounts have the same mount point, the last
+        one hides the others, so it is used. A machine may have many mounts, so the file is usually
+        read only up to the last one needed."""
         read_all = self._hidden or self._readings % FULL_READ_EVERY == 1
         self._readings += 1
         sections: dict[bytes, bytes] = {}
         mounts = 0
         for section in _split(chunks):
-            # SERVER:/PATH mounted on PLACE with fstype TYPE, blanks escaped
+            # example: SERVER:/PATH mounted on PLACE with fstype TYPE, blanks escaped
             fields = section.split(b" ", 7)
             if len(fields) < 7 or fields[3] not in self._mountpoints or fields[6][:3] != b"nfs":
                 continue
@@ -135,7 +136,7 @@ def _parse_connections(lines: Iterable[bytes]) -> Iterator[tuple[str, int]]:
 
 
 def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The mounts in the file one by one, each without its first word."""
+    """The mounts in the file one by one, each without the first word of its section."""
     rest = b"\n"
     for chunk in chunks:
         *mounts, rest = (rest + chunk).split(b"\ndevice ")

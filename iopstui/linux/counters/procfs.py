@@ -12,7 +12,7 @@ from functools import lru_cache
 from iopstui.model.samples import CpuTimes, DiskCounters
 
 FUNCTION_CALLS = b"function call interrupts"
-# a label and the ten columns that Linux has since 2.6.33
+# columns of a cpu line: a label and the ten times that Linux has since 2.6.33
 STAT_COLUMNS = 11
 DIGITS = b"0123456789"
 
@@ -20,7 +20,7 @@ DIGITS = b"0123456789"
 def parse_diskstats(data: bytes, names: Collection[str] | None = None) -> dict[str, DiskCounters]:
     """Rows of /proc/diskstats (Documentation/admin-guide/iostats.rst) by device name.
 
-    ``names`` limits it to these names (``None``: all). Rows of 20 columns (Linux 5.5), 18
+    ``names`` limits the result to these names (``None``: all). Rows of 20 columns (Linux 5.5), 18
     (4.18), 14 and the four-counter partition rows of old kernels are understood."""
     if names is None or data.count(b"\n") < 2 * len(names):
         lines = data.split(b"\n")
@@ -36,8 +36,8 @@ def parse_diskstats(data: bytes, names: Collection[str] | None = None) -> dict[s
 
 
 def _lines_naming(data: bytes, names: Collection[str]) -> list[bytes]:
-    """The lines that contain one of these words, in the file's order: a machine may have hundreds
-    of disks."""
+    """The lines that contain one of these words, in the file's order. The other lines are not
+    parsed: a machine may have hundreds of disks."""
     starts = set[int]()
     for name in names:
         pattern = b" %b " % _bytes(name)
@@ -85,20 +85,20 @@ def cpu_lines(data: bytes) -> bytes:
 
 def stat_cpu_numbers(lines: bytes) -> tuple[int, ...] | None:
     """The CPUs that ``parse_stat_cpus`` finds in these ``cpu_lines``, in a fifth of its time;
-    ``None`` unless they are as today's kernels print them."""
+    ``None`` unless the lines are as today's kernels print them."""
     parts = lines.split(b"\ncpu")
     blanks = b"cpu" + b" " * STAT_COLUMNS + (b"\ncpu" + b" " * (STAT_COLUMNS - 1)) * len(parts[1:])
     if lines[:5] != b"cpu  " or lines.translate(None, DIGITS) != blanks:
         return None
-    # each of the words between is a number that Python accepts
+    # check that each of the words in between is a number that Python accepts
     if b"  " in lines[4:] or b" \n" in lines or lines[-1:] == b" " or max(map(len, parts)) > 600:
         return None
     return _cpu_numbers(b"cpu cpu" + b" cpu".join([part[: part.find(b" ")] for part in parts[1:]]))
 
 
 def _uniform_stat(lines: bytes) -> dict[int, CpuTimes] | None:
-    """All lines at once, column by column; ``None`` unless they are in the format of today's
-    kernels."""
+    """All cpu lines, parsed together column by column; ``None`` unless they are in the format of
+    today's kernels."""
     fields = lines.split()
     labels = fields[::STAT_COLUMNS]
     if len(fields) != STAT_COLUMNS * len(labels) or labels[:1] != [b"cpu"]:
@@ -110,7 +110,7 @@ def _uniform_stat(lines: bytes) -> dict[int, CpuTimes] | None:
         numbers = _cpu_numbers(b" ".join(labels))
         times = map(CpuTimes, *(map(int, column) for column in columns))
         return None if numbers is None else dict(zip(numbers, times, strict=True))
-    except ValueError:  # of more digits than Python reads
+    except ValueError:  # a number has more digits than Python reads
         return None
 
 
@@ -118,7 +118,7 @@ def _uniform_stat(lines: bytes) -> dict[int, CpuTimes] | None:
 def _cpu_numbers(labels: bytes) -> tuple[int, ...] | None:
     """The CPUs of the labels "cpu cpu0 cpu1 ..." of /proc/stat; ``None`` if a label is invalid or
     occurs twice."""
-    # the same in each sample until a CPU comes or goes
+    # cached: the labels are the same in each sample until a CPU comes or goes
     names = labels.split()[1:]
     are_cpus = all(name.startswith(b"cpu") and name[3:].isdigit() for name in names)
     numbers = tuple(int(name[3:]) for name in names) if are_cpus else ()
@@ -133,7 +133,7 @@ def _any_stat(lines: bytes) -> dict[int, CpuTimes]:
             break
         cpu, numbers = integers([label[3:]]), integers(columns)
         if cpu is not None and numbers is not None and len(numbers) >= 4:
-            # iowait ... steal came with Linux 2.6; kernels without them don't account them
+            # iowait ... steal came with Linux 2.6; older kernels do not account these times
             cpus[cpu[0]] = CpuTimes(*(numbers + [0] * 4)[:8])
     return cpus
 
@@ -166,7 +166,7 @@ def _columns(data: bytes) -> tuple[int, ...]:
 
 @lru_cache(maxsize=8)
 def _header_cpus(header: bytes) -> tuple[int, ...]:
-    # the same in each sample until a CPU comes or goes
+    # cached: the header is the same in each sample until a CPU comes or goes
     names = header.split()
     return tuple(int(w[3:]) for w in names if w.startswith(b"CPU") and w[3:].isdigit())
 
@@ -180,10 +180,10 @@ def parse_interrupts(
     data: bytes, wanted_irqs: Collection[int]
 ) -> tuple[dict[int, dict[int, int]], dict[int, int] | None]:
     """Counts per online CPU from /proc/interrupts: of the wanted IRQs, and of function calls. The
-    function-call interrupts (IPIs) are the line labelled CAL (x86) or, if there is none,
-    those described so (arm, arm64, riscv: "IPI1: ... Function call interrupts"), summed.
-    ``None`` if there are none. Only wanted lines are split: the whole file is several megabytes on
-    a wide machine."""
+    function-call interrupts (IPIs) are in the line labelled CAL (x86) or, without such a line, in
+    the lines described as such (arm, arm64, riscv: "IPI1: ... Function call interrupts"), which are
+    summed. ``None`` if there are none. Only wanted lines are split: the whole file is several
+    megabytes on a wide machine."""
     cpus = _columns(data)
     numbers = {b"%d" % irq: irq for irq in wanted_irqs}
     irqs: dict[int, dict[int, int]] = {}
@@ -203,8 +203,8 @@ def parse_interrupts(
 
 
 def parse_function_calls(header: bytes, tail: bytes) -> dict[int, int] | None:
-    """Only the function calls, from the first line of /proc/interrupts and its end, which must
-    contain all lines below the numbered ones."""
+    """Parse only the function calls, from the first line of /proc/interrupts and its end, which
+    must contain all lines below the numbered ones."""
     end = len(tail.rstrip(b"\n"))
     while end > 0:
         start = tail.rfind(b"\n", 0, end) + 1
@@ -223,7 +223,8 @@ def _function_calls(data: bytes, label: bytes, end: int) -> bool:
 
 
 def _labelled_lines(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Label, start of the rest and end of every "label: rest" line, without copying the rest."""
+    """The label, the start of the rest and the end of every "label: rest" line, without copying the
+    rest."""
     end = data.find(b"\n")
     while end >= 0:
         start = end + 1
@@ -235,7 +236,8 @@ def _labelled_lines(data: bytes) -> Iterator[tuple[bytes, int, int]]:
 
 
 def _counts(text: bytes, cpus: Sequence[int]) -> dict[int, int] | None:
-    """``None`` unless there is a number for each CPU (a CPU may come or go while it is read)."""
+    """The counts by CPU; ``None`` unless there is a number for each CPU (a CPU may come or go while
+    the file is read)."""
     columns = text.split(None, len(cpus))[: len(cpus)]
     numbers = integers(columns)
     if not cpus or numbers is None or len(numbers) != len(cpus):
@@ -244,8 +246,8 @@ def _counts(text: bytes, cpus: Sequence[int]) -> dict[int, int] | None:
 
 
 def integers(texts: list[bytes]) -> list[int] | None:
-    """Words as counts; ``None`` if one is not a count."""
-    # int() alone would accept "1_0", signs and blanks; one look at all of them is cheaper
+    """Convert words to counts; ``None`` if one is not a count."""
+    # int() alone would accept "1_0", signs and blanks, and one check of all words is cheaper
     if not b"".join(texts).isdigit():
         return None
     try:

@@ -28,18 +28,17 @@ from iopstui.model.metrics.shares import NFS
 from iopstui.model.samples import CpuTimes, DiskCounters, IrqCounts, KernelSample
 from iopstui.model.sources import POWER, SOURCES, Counters
 
-# limits for reading /proc/interrupts within a sample: CPUs, and time of a reading
+# /proc/interrupts is read within a sample up to this many CPUs and this time per reading
 MAX_CHEAP_CPUS = 32
 MAX_CHEAP_NS = 2_000_000
-# mean time per sample for it, if it is read beside the samples
+# mean time per sample that this file may take if it is read in the background
 SAMPLE_BUDGET_NS = 1_000_000
 MAX_STRIDE = 30
 
 Parsed = TypeVar("Parsed")
 
 
-# with hundreds of CPUs a sample only keeps the text: not every sample's counts are used, and
-# parsing may wait
+# parsed on demand: with hundreds of CPUs it takes long, and not every sample's counts are used
 def _cpus(data: bytes) -> LazyDict[int, CpuTimes]:
     lines = procfs.cpu_lines(data)
     numbers = partial(procfs.stat_cpu_numbers, lines)
@@ -51,7 +50,7 @@ def _softirqs(data: bytes) -> LazyDict[int, int]:
 
 
 class _PerCpuCount(KernelFile):
-    """One interrupt's count on each CPU. Raises OSError once its device is gone."""
+    """Counts of one interrupt on each CPU. Raises OSError once its device is gone."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -134,7 +133,7 @@ class KernelSampler:
     def _begin_calls(self) -> None:
         if self._calls is None and "interrupts" in self._files:
             self._calls = FunctionCallReader(self._files["interrupts"], self._clock)
-        # two readings make the first rate
+        # the first rate needs two readings
         self._cost_ns, self._followed_samples = 0, max(2, self._followed_samples)
 
     def disks(self) -> dict[str, DiskCounters]:
@@ -213,7 +212,7 @@ class KernelSampler:
         return None
 
     def _throttled(self) -> int | None:
-        """The most that any of our cgroups was throttled, because a limit above stops us as
+        """The longest time that any of our cgroups was throttled: a limit of a parent stops us as
         well."""
         most = None
         for file in self._cpu_stats:
@@ -264,8 +263,8 @@ class KernelSampler:
     def _interrupts(
         self,
     ) -> tuple[Mapping[int, Mapping[int, int]], Mapping[int, int] | None, int | None]:
-        """From /proc/interrupts: the device's interrupts that are in no other file, at any cost,
-        and the function calls with the time of the reading."""
+        """Counts from /proc/interrupts: of the device's interrupts that are in no other file, at
+        any cost, and the function calls with the time of the reading."""
         self._samples += 1
         if not self._irqs_in_table:
             calls = self._function_calls()
@@ -279,8 +278,9 @@ class KernelSampler:
         return irqs, ipi, None if ipi is None else (start + end) // 2
 
     def _function_calls(self) -> FunctionCalls | None:
-        """Read within the sample if that is cheap; otherwise beside it, for a later sample, and
-        only in every Nth, so that it costs about ``SAMPLE_BUDGET_NS`` per sample on average."""
+        """The function calls, read within the sample if that is cheap. Otherwise they are read in
+        the background for a later sample, and only in every Nth, so that this costs about
+        ``SAMPLE_BUDGET_NS`` per sample on average."""
         if self._calls is None:
             return None
         try:

@@ -1,7 +1,7 @@
 """Control where a signal may interrupt the main thread and where it must wait.
 
-A KeyboardInterrupt while a process or directory is being created would leave one that nothing keeps
-track of."""
+A KeyboardInterrupt while a process or directory is being created would leave a process or directory
+that nothing keeps track of."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ class SignalFlag:
         self._is_set = False
 
     def is_set(self) -> bool:
-        """Whether it is there."""
+        """Whether the flag is set."""
         return self._is_set

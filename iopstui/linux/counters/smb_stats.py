@@ -1,8 +1,8 @@
 """Counters of SMB mounts from /proc/fs/cifs/Stats.
 
-Reading the file asks no server: the kernel prints its own counters under spinlocks, so it never
-hangs on a server that is gone (fs/smb/client/cifs_debug.c, smb2ops.c, smb1ops.c). It has a part for
-each connection, followed by the shares on it."""
+Reading the file sends nothing to a server: the kernel prints its own counters under spinlocks, so
+it never hangs on a server that is gone (fs/smb/client/cifs_debug.c, smb2ops.c, smb1ops.c). The file
+has a part for each connection, followed by the shares on it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COMMANDS = (
 )  # fmt: skip
 """Commands of SMB 2 and 3 by number."""
 _CONNECTION = b"\nMax requests in flight: "
-"""How the part of a connection begins."""
+"""The text with which the part of a connection begins."""
 _SHARE = re.compile(
     rb"^\d+\) (\\\\[^\t\n]*?)(\tDISCONNECTED ?)?\nSMBs: (-?\d+)(?: since (.*) UTC)?", re.MULTILINE
 )
@@ -76,9 +76,9 @@ class SmbStats:
 
 
 def parse_smb_stats(data: bytes, shares: Sequence[str]) -> dict[str, int] | None:
-    """The counters of these shares added up (keys: model/metrics/shares.py); ``None`` if one
-    of them is not listed, or the kernel does not count its operations (those of SMB 2 and 3 before
-    4.20). Operations that were never used are left out."""
+    """The counters of these shares added up (keys: model/metrics/shares.py); ``None`` if one of
+    them is not listed, or if the kernel does not count its operations (before Linux 4.20, those of
+    SMB 2 and 3). Operations that were never used are left out."""
     names = {tree_name(share) for share in shares}
     head, *connections = data.split(_CONNECTION)
     total: dict[str, int] = dict(_global_counters(head))
@@ -86,7 +86,7 @@ def parse_smb_stats(data: bytes, shares: Sequence[str]) -> dict[str, int] | None
     # kernels before 5.0 do not separate connections
     for connection in connections or [data]:
         lower = connection.lower()
-        # a machine may have many shares, and parsing each takes long
+        # a machine may have many shares, and parsing each of them takes long
         if not any(b") %s" % name in lower for name in names):
             continue
         matches = [(match, part) for match, part in _shares(connection) if _key(match[1]) in names]
@@ -102,7 +102,7 @@ def parse_smb_stats(data: bytes, shares: Sequence[str]) -> dict[str, int] | None
 
 
 def why_incomplete(share: str, roots: Roots) -> str:
-    """What cannot be measured on a mounted share, in words; "": nothing."""
+    """What cannot be measured on a mounted share, in words; "" if everything can."""
     try:
         data = (roots.proc / FILE).read_bytes()
     except OSError as error:
@@ -170,7 +170,8 @@ def _smb1_counters(part: bytes) -> Iterator[tuple[str, int]]:
 
 
 def _connection_counters(connection: bytes) -> dict[str, int]:
-    """The times of all commands on a connection (CONFIG_CIFS_STATS2), by all of its shares."""
+    """The times of all commands on a connection (CONFIG_CIFS_STATS2), for all of its shares
+    together."""
     counters = {ON_CONNECTION: len(_SHARE.findall(connection))}
     hz = _HZ.search(connection)
     if hz is None:
@@ -190,12 +191,12 @@ def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
 
 
 def _count(text: bytes) -> int:
-    """A count: the kernel has 32 bits, and prints the upper half as negative numbers."""
+    """Parse a count. The kernel has 32 bits, and prints the upper half as negative numbers."""
     return int(text) % (1 << 32)
 
 
 def _operation_name(text: str) -> str:
-    """ "QueryInfos" is "query_info"."""
+    """Convert a name of the kernel: "QueryInfos" is "query_info"."""
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text.strip()).replace(" ", "_").lower()
     return _NAMES.get(name, name.removesuffix("s"))
 

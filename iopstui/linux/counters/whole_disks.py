@@ -21,12 +21,12 @@ class WholeDisks:
         self._counts_for: dict[str, bool] = {}
 
     def read(self) -> dict[str, DiskCounters]:
-        """The counters by name."""
+        """The counters of the whole disks, by name."""
         rows = parse_diskstats(read_bytes(self._roots.proc / "diskstats") or b"")
         return {name: row for name, row in rows.items() if self._is_counted(name)}
 
     def bytes_moved(self, rows: Mapping[str, DiskCounters]) -> tuple[int, int] | None:
-        """Bytes read and written by all disks so far, from the rows of ``read``; ``None`` if
+        """Bytes that all disks have read and written so far, from the rows of ``read``; ``None`` if
         processes may also use network file systems, which no disk counts."""
         if not rows or has_remote_mounts(self._roots):
             return None

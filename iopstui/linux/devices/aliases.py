@@ -1,8 +1,8 @@
-"""Other ways to the same bytes: a loop device's file, an NVMe character device, overlayfs.
+"""Other ways to the same bytes: a loop device's backing file, an NVMe character device, overlayfs.
 
-The kernel names an NVMe character device like the namespace's block device, with the same parent in
-sysfs: a controller, or the subsystem of several (drivers/nvme/host/core.c, nvme_cdev_add;
-multipath.c)."""
+The kernel names an NVMe character device like the block device of the same namespace, and both have
+the same parent in sysfs: a controller, or a subsystem with several controllers
+(drivers/nvme/host/core.c, nvme_cdev_add; multipath.c)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _STATUS64_BYTES = 232
 
 
 def read_backings(devices: Mapping[str, BlockDevice], roots: Roots) -> dict[str, Backing]:
-    """Backing of each attached loop device, if permissions or the file's name show it."""
+    """The backing of each attached loop device, if permissions or the file's name let it
+    be found."""
     backings = {}
     for device in devices.values():
         if device.backing_file:
@@ -40,8 +41,8 @@ def read_backings(devices: Mapping[str, BlockDevice], roots: Roots) -> dict[str,
 
 def read_backing(node: str, number: tuple[int, int] | None = None) -> Backing | None:
     """The file or device below an attached loop device, even if it was renamed. ``number`` is the
-    loop device's: a node of another device is not opened. ``None`` without permission, or if
-    nothing is attached."""
+    number of the loop device: a node of another device is not opened. ``None`` without permission,
+    or if nothing is attached."""
     try:
         fd = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -63,7 +64,8 @@ def read_backing(node: str, number: tuple[int, int] | None = None) -> Backing | 
 
 
 def backing_of_file(path: str) -> Backing | None:
-    """The backing file by its name, which may be another file now."""
+    """The backing file of a loop device, found by its name; another file may have this name by
+    now."""
     try:
         info = os.stat(path)
     except (OSError, ValueError):
@@ -85,7 +87,7 @@ _NAMESPACE = re.compile(r"nvme([0-9]{1,9}n[0-9]{1,9})")
 
 def namespace_of(roots: Roots, major: int, minor: int) -> str | None:
     """The block device of the namespace whose generic device has this number ("nvme0n1"); ``None``
-    if that number is no generic device's."""
+    if no generic device has this number."""
     place = os.path.realpath(roots.sys / f"dev/char/{major}:{minor}")
     match = _GENERIC.fullmatch(os.path.basename(place))
     if match is None:
@@ -103,7 +105,7 @@ def generic_of(roots: Roots, name: str) -> str | None:
 
 
 def generic_number(roots: Roots, name: str) -> tuple[int, int] | None:
-    """The number of that device, even if it has no node."""
+    """The device number of the namespace's generic device, even if it has no node."""
     place = _generic_directory(roots, name)
     major, _, minor = (read_text(place / "dev") or "" if place is not None else "").partition(":")
     return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
@@ -137,7 +139,7 @@ def _parent(roots: Roots, name: str) -> str:
 
 
 _COLON = re.compile(r"(?<!\\):")
-# an overlay's layers may be in overlays; the kernel stacks at most two
+# an overlay's layers may be on overlays; the kernel stacks at most two
 _MAX_NESTED = 3
 
 
@@ -152,13 +154,13 @@ class Overlay:
 
 
 class Overlays:
-    """The overlays among mounts. Their directories are looked up once, because there may be very
-    many files to check."""
+    """The overlays among the mounts. Their directories are looked up once, because there may be
+    very many files to check."""
 
     def __init__(self, entries: Iterable[MountEntry]) -> None:
         self._by_mountpoint: dict[str, list[Overlay]] = {}
         self._by_layer: dict[str, list[Overlay]] = {}
-        # where this process has something else mounted
+        # mount points of other file systems in this process's namespace
         self._other_mountpoints: set[str] = set()
         for entry in entries:
             if entry.fstype != "overlay" and not entry.elsewhere:
@@ -173,13 +175,11 @@ class Overlays:
                     )
 
     def files(self, path: str) -> set[File]:
-        """The same file under all its numbers: itself, in the layers below, and in overlays
-        above."""
+        """All identities of the file: its own, in the layers below, and in overlays above."""
         return set(_existing((*self.names_below(path), *self.names_above(path))))
 
     def names_below(self, path: str, deep: int = _MAX_NESTED) -> Iterator[str]:
-        """Possible paths of a file in the layers of its overlays, whether or not it exists
-        there."""
+        """Possible paths of a file in the layers of its overlays, whether or not they exist."""
         for top, remainder in _ancestors(path) if deep and self._by_mountpoint else ():
             for overlay in self._by_mountpoint.get(top, ()):
                 for layer in filter(os.path.isabs, overlay.layers):
@@ -198,10 +198,9 @@ class Overlays:
                     yield from self.names_above(name, deep - 1)
 
     def may_hide(self, path: str, file: File) -> bool:
-        """Whether a file may lie in an overlay whose upper directory can't be found by its name:
-        the name is relative, or of another mount namespace. ``file`` is the kernel's number of the
-        file."""
-        # otherwise the path is of another namespace, and mounts above it are unknown
+        """Whether a file may be in an overlay whose upper directory can't be found by its name: the
+        name is relative, or of another mount namespace. ``file`` identifies the file."""
+        # if not, the path is of another namespace, and mounts above it are unknown
         is_visible = file in _existing([path])
         for top, _ in _ancestors(path):
             if any(not _is_visible(overlay) for overlay in self._by_mountpoint.get(top, ())):
@@ -231,18 +230,18 @@ def parse_layers(options: str) -> Iterator[str]:
 
 
 def number_of_new_files(entry: MountEntry) -> int:
-    """The device number below an overlay's upper directory, into which all its new files go; 0:
-    none, or not visible from here."""
+    """The device number of the file system with an overlay's upper directory, where all its new
+    files are made; 0 if there is none, or it is not visible from here."""
     layers = list(parse_layers(entry.super_options)) if entry.fstype == "overlay" else []
     try:
         return os.stat(layers[0]).st_dev if layers and os.path.isabs(layers[0]) else 0
-    except OSError:  # of another mount namespace
+    except OSError:  # the directory is in another mount namespace
         return 0
 
 
 def layer_numbers(entry: MountEntry) -> set[int]:
-    """The device numbers below those layers of an overlay that are visible from here; of several
-    layers in one directory, only the first is checked."""
+    """The device numbers of the file systems with an overlay's layers, as far as they are visible
+    from here. Of several layers in one directory, only the first is checked."""
     layers = parse_layers(entry.super_options) if entry.fstype == "overlay" else ()
     places = {
         os.path.dirname(layer): layer for layer in reversed([*layers]) if os.path.isabs(layer)
@@ -251,7 +250,7 @@ def layer_numbers(entry: MountEntry) -> set[int]:
     for layer in places.values():
         try:
             numbers.add(os.stat(layer).st_dev)
-        except OSError:  # of another mount namespace
+        except OSError:  # the layer is in another mount namespace
             continue
     return numbers
 
@@ -265,8 +264,8 @@ def _existing(names: Iterable[str]) -> Iterator[File]:
 
 
 def _ancestors(path: str) -> Iterator[tuple[str, str]]:
-    """(directory above without the last slash, rest of the path), from the path itself up to ""
-    (/)."""
+    """The path itself and each directory above it up to "" (/), each without the last slash and
+    with the rest of the path."""
     top = path
     while top.startswith("/"):
         yield top, path[len(top) :]

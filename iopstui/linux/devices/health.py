@@ -23,7 +23,7 @@ from iopstui.text import printable
 # drivers/nvme/host/sysfs.c (state).
 
 
-# its files are gone, but it existed when the devices were read
+# state of a device whose files are gone though it existed when the devices were read
 GONE = "gone"
 OFFLINE = ("offline", "transport-offline")
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,16}")
@@ -33,13 +33,13 @@ _MAX_LENGTH = 40
 
 
 def parse_hex(text: str) -> int | None:
-    """A counter of SCSI's, "0x1f"."""
+    """Parse a counter of SCSI such as "0x1f"."""
     text = text.strip()
     return int(text, 16) if _HEX.fullmatch(text) else None
 
 
 def parse_array(action: str, degraded: str, members: str, chunk: str = "") -> Array | None:
-    """md/sync_action, md/degraded, md/raid_disks and md/chunk_size. Arrays without redundancy
+    """Parse md/sync_action, md/degraded, md/raid_disks and md/chunk_size. Arrays without redundancy
     (raid0) lack the first two files; ``None`` if the state cannot be read from them. During a
     reshape raid_disks has the new and the old number: "5 (4)"."""
     count, size = _MEMBERS.fullmatch(members.strip()), parse_int(chunk.strip())
@@ -71,7 +71,8 @@ def read_errors(disk: str) -> tuple[int | None, int | None]:
 
 
 def read_offline(disk: str) -> str:
-    """The state of a SCSI disk to which the kernel no longer sends commands, else ""."""
+    """The state of a SCSI disk to which the kernel no longer sends commands; "" in any other
+    state."""
     state = (read_text(f"{disk}/device/state") or "").strip()
     return state if state in OFFLINE else ""
 
@@ -89,13 +90,14 @@ def read_ext4_errors(device: BlockDevice, roots: Roots, now_s: float) -> FileSys
 
 
 def paths_of(device: BlockDevice) -> tuple[str, ...]:
-    """The paths of a multipath device: an NVMe head's, or those of dm-multipath; else empty."""
+    """The paths of a multipath device: those of an NVMe head, or of dm-multipath; empty for other
+    devices."""
     several = device.kind == "nvme" or device.layer == "dm-multipath"
     return device.slaves if several else ()
 
 
 def read_lost_paths(device: BlockDevice, roots: Roots) -> tuple[tuple[str, str], ...]:
-    """The paths that can't be used now, each with its state ("connecting", "offline"): those whose
+    """The paths that can't be used now, each with its state ("connecting", "offline"): paths whose
     NVMe controller is not live or whose SCSI device is not running. A path with an unreadable state
     counts as working."""
     lost = []
@@ -113,7 +115,7 @@ def read_lost_paths(device: BlockDevice, roots: Roots) -> tuple[tuple[str, str],
 
 
 _SPEED = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?) GT/s(?: PCIe)?")
-# PCIE_LNK_WIDTH_UNKNOWN
+# PCIE_LNK_WIDTH_UNKNOWN in the kernel
 _NO_WIDTH = 255
 
 
@@ -128,20 +130,20 @@ class LinkFiles:
 
 
 def parse_speed(text: str) -> float | None:
-    """GT/s of "8.0 GT/s PCIe"; None for "Unknown"."""
+    """Parse a link speed: GT/s of "8.0 GT/s PCIe"; None for "Unknown"."""
     match = _SPEED.fullmatch(text.strip())
     return (float(match[1]) or None) if match else None
 
 
 def parse_width(text: str) -> int | None:
-    """Lanes; None for 0 and 255, which a device without a link has."""
+    """Parse a link width in lanes; None for 0 and 255, which a device without a link has."""
     width = parse_int(text.strip())
     return width if width is not None and 0 < width < _NO_WIDTH else None
 
 
 def find_link(disk: Path, roots: Roots) -> LinkFiles | None:
-    """The link of the nearest PCI device above ``disk`` (a real directory in sysfs) that reports
-    one; None if its maximum is unknown."""
+    """The link of the nearest PCI device above ``disk`` (a real directory in sysfs) that reports a
+    link; None if there is none, or its maximum is unknown."""
     top = Path(os.path.realpath(roots.sys)) / "devices"
     for ancestor in disk.parents:
         if top not in ancestor.parents:
@@ -161,7 +163,7 @@ def _files(pci: Path) -> LinkFiles | None:
 
 
 def read_link(files: LinkFiles) -> Link | None:
-    """The current state of the link; None unless complete."""
+    """The current state of the link; None if a part of it is missing."""
     speed = parse_speed(read_text(files.speed) or "")
     width = parse_width(read_text(files.width) or "")
     if speed is None or width is None:
@@ -179,19 +181,20 @@ def read_link(files: LinkFiles) -> Link | None:
 # all while the disk has a problem.
 
 
-# seconds between readings: on NVMe, SMART logs use a separate queue
+# seconds between readings: NVMe drives read SMART logs beside their I/O
 NVME_INTERVAL_S, OTHER_INTERVAL_S = 10.0, 60.0
 # the states of an NVMe controller and a SCSI device that accept commands
 USABLE = frozenset({"live", "running"})
 _SENSOR = re.compile(r"hwmon[0-9]{1,5}")
-# a threshold that was never set is 0 or 65535 kelvins; no disk works beyond these
+# limits for plausible thresholds: one that was never set is 0 or 65535 kelvins; no disk works
+# beyond these
 _COLDEST, _HOTTEST = -60.0, 200.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sensor:
-    """``directory`` has temp1_input; ``state`` is the file with the state of the disk or its
-    controller (None: there is none)."""
+    """A temperature sensor. ``directory`` has temp1_input; ``state`` is the file with the state of
+    the disk or its controller (None: there is none)."""
 
     directory: str
     state: str | None
@@ -199,7 +202,7 @@ class Sensor:
 
 
 def parse_degrees(text: str) -> float | None:
-    """Degrees Celsius from thousandths; None if implausible for a disk."""
+    """Convert thousandths to degrees Celsius; None if implausible for a disk."""
     value = parse_int(text.strip())
     degrees = None if value is None else value / 1000
     return degrees if degrees is not None and _COLDEST <= degrees <= _HOTTEST else None
@@ -207,7 +210,7 @@ def parse_degrees(text: str) -> float | None:
 
 def find_sensors(disk: Path) -> Iterator[Sensor]:
     """Temperature sensors of the whole disk whose sysfs directory is ``disk``: below its SCSI
-    device or its NVMe controller, or (older kernels) the controller's PCI device."""
+    device or its NVMe controller, or (older kernels) below the controller's PCI device."""
     return sensors_near(disk / "device")
 
 
@@ -258,7 +261,7 @@ def _sensor_degrees(sensor: Sensor, name: str) -> float | None:
 
 _TABLE_STATUS = 0xC138FD0C
 _NO_FLUSH = 1 << 11
-"""Flag without which a pool first writes its metadata."""
+"""Flag of a status request; without it the pool first writes its metadata."""
 _HEADER = struct.Struct("=3I3Ii3IQ128s129s7x")
 _TARGET = struct.Struct("=QQiI16s")
 _SIZE = 4096
@@ -267,7 +270,8 @@ STATES = ("out_of_data_space", "ro", "Fail")
 
 
 def read_pool_state(dm_name: str, roots: Roots) -> str:
-    """One of ``STATES``; "" for a working pool, any other device, or if it cannot be read."""
+    """One of ``STATES``; "" for a working pool, for any other device, or if the state cannot be
+    read."""
     name = os.fsencode(dm_name)
     fields = (4, 0, 0, _SIZE, _HEADER.size, 0, 0, _NO_FLUSH, 0, 0, 0, name, b"")
     request = bytearray(_HEADER.pack(*fields).ljust(_SIZE, b"\0"))

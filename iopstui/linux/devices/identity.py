@@ -12,12 +12,13 @@ from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.text import printable
 
 _NAMES = ("wwid", "device/wwid", "dm/uuid", "md/uuid", "loop/backing_file")
-"""Attributes below /sys/class/block/NAME: a WWN or another permanent name."""
+"""Attributes below /sys/class/block/NAME that hold a WWN or another permanent name."""
 
 
 def device_identity(device: BlockDevice, roots: Roots) -> str:
     """Permanent identity of a device: its WWN, serial number or UUID, or its device number if it
-    has none (a virtual disk without a serial number)."""
+    has none of these (a virtual disk without a serial number); then its partition number and its
+    size."""
     directory = roots.sys / "class/block" / device.name
     identifiers = [text for name in _NAMES if (text := read_text(directory / name))]
     identifiers += [device.serial] if device.serial else []

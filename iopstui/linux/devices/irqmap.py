@@ -1,6 +1,6 @@
 """Which interrupts belong to a block device, and which hardware queue each one serves.
 
-The kernel states no such map. It is derived from the device's sysfs ancestors (``msi_irqs/`` or
+The kernel has no such map. It is derived from the device's sysfs ancestors (``msi_irqs/`` or
 ``irq``) and the names drivers give their interrupts (/sys/kernel/irq/N/actions, else
 /proc/interrupts)."""
 
@@ -31,7 +31,7 @@ _VIRTIO_SCSI = re.compile(r"virtio[0-9]+-request")
 _OTHER_VIRTIO = re.compile(r"virtio[0-9]+-\w+")
 _NAMED_AFTER_ANCESTOR = re.compile(r"virtio[0-9]+|mmc[0-9]+")
 _LINE = re.compile(r"\s*([0-9]+):((?:\s+[0-9]+)*)\s+(.*)")
-# MSI-X: the vector's index is in the low bits; Linux before 6.2 adds the PCI address above
+# MSI-X: the vector's index is in the low bits; Linux before 6.2 puts the PCI address above them
 _VECTOR_INDEX = 0x7FF
 
 
@@ -84,7 +84,7 @@ class IrqTable:
 
 
 def parse_names(text: str) -> dict[int, tuple[str, ...]]:
-    """Interrupt number -> action names from /proc/interrupts.
+    """Action names by interrupt number, from /proc/interrupts.
 
     The last column has them, separated by ", "; the chip and trigger columns before it contain no
     comma and are separated from it by two or more spaces."""
@@ -126,7 +126,7 @@ def read_irqs(
 def _device_irqs(
     directory: Path, kind: str, queues: int, roots: Roots, table: IrqTable
 ) -> list[int]:
-    """Interrupt numbers of the nearest ancestor that has any."""
+    """The interrupt numbers of the nearest ancestor that has interrupts."""
     top = Path(os.path.realpath(roots.sys)) / "devices"
     if top not in directory.parents or top / "virtual" in directory.parents:
         return []
@@ -137,7 +137,7 @@ def _device_irqs(
         if vectors:
             return vectors
         if (ancestor / "irq").exists():
-            # further up are bridges, whose interrupts belong to others
+            # ancestors further up are bridges, whose interrupts belong to other devices
             irq = read_int(ancestor / "irq")
             return [irq] if irq else []
     for ancestor in directory.parents:
@@ -151,7 +151,7 @@ def _device_irqs(
 
 
 def _queue_by_irq(vectors: list[_Vector], queues: int) -> dict[int, tuple[int | None, bool]]:
-    """Interrupt -> (hctx, serves all queues)."""
+    """For each interrupt its hctx, and whether it serves all queues."""
     requests = [v for v in vectors if any(_VIRTIO_SCSI.fullmatch(n) for n in v.names)]
     order = {v.irq: k for k, v in enumerate(sorted(requests, key=lambda v: (v.index, v.irq)))}
     if vectors and len(vectors) == queues and all("blkif" in v.names for v in vectors):
@@ -175,14 +175,14 @@ def _queue_by_name(vector: _Vector, queues: int, vectors: int) -> tuple[int | No
         valid = sorted(h for h in hctxs if 0 <= h < queues)
         return (valid[0], False) if len(valid) == 1 else (None, len(valid) > 1)
     if hctxs or any(_OTHER_VIRTIO.fullmatch(name) for name in vector.names):
-        return None, False  # admin, configuration, control, event
+        return None, False  # an interrupt for admin, configuration, control or events
     if vectors == 1:
         return only, queues > 1
     return None, False
 
 
 def _named_hctx(name: str) -> int | None:
-    """The hctx in a name, -1 for NVMe's admin queue, None if there is none."""
+    """The hctx in an interrupt's name, -1 for NVMe's admin queue, None if there is none."""
     if match := _NVME.fullmatch(name):
         return int(match[1]) - 1
     if match := _VIRTIO_QUEUE.fullmatch(name):

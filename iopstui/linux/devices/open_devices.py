@@ -17,29 +17,30 @@ from iopstui.model.block.device import BlockDevice
 
 MAX_FILES = 2000
 MAX_MAPS_BYTES = 64 << 10
-"""Limit of the mappings read: the kernel lists the newest before the libraries."""
+"""How much of the mappings is read: the kernel lists the newest ones before the libraries."""
 _MAPPING = re.compile(
     rb"^[0-9a-f]+-[0-9a-f]+ [r-]([w-])([x-])([ps]) [0-9a-f]+ ([0-9a-f]+):([0-9a-f]+) (\d+) +(/.*)$",
     re.M,
 )
 _PROGRAMS = (b"/usr/", b"/lib")
-"""Programs and their libraries do not count as data; otherwise every process had files on the root
-disk."""
+"""Files below these paths are programs and their libraries. They do not count as data; otherwise
+every process would have files on the root disk."""
 _FLAGS, _MOUNT = (
     re.compile(rb"^flags:\s*([0-7]{1,20})$", re.M),
     re.compile(rb"^mnt_id:\s*(\d+)$", re.M),
 )
 
 KnownFiles = dict[tuple[str, str], tuple[str, int]]
-"""Mount and access mode of each open file, by its path below /proc and its own path."""
+"""For each open file its mount and its access mode, by the path below /proc and the file's own
+path."""
 ByAccess = tuple[frozenset[str], frozenset[str]]
-"""Devices of files open for reading, and of those open for writing."""
+"""Devices of files that are open for reading, and devices of files that are open for writing."""
 
 
 class OpenDevices:
     """Finds the devices on which processes have files open, from the files' mounts: accessing a
     file could hang if its server is gone. ``known`` are the files of an earlier reading, which are
-    not fully read again; ``seen`` are those of this one."""
+    not fully read again; ``seen`` are the files of this reading."""
 
     def __init__(
         self, devices: Mapping[str, BlockDevice], roots: Roots, known: KnownFiles | None = None
@@ -55,13 +56,13 @@ class OpenDevices:
     def of_process(self, place: str, mapped: bool = True) -> ByAccess:
         """The names of the devices, with all devices below them, and ELSEWHERE if a server or a
         program has some of the files. ``place`` is the process's directory. ``mapped``: include
-        files that it maps, which it may have closed."""
+        files that it maps; their descriptors may be closed."""
         reads, writes = self._by_access(place, mapped)
         return frozenset().union(*reads), frozenset().union(*writes)
 
     def sole(self, pid: int, mapped: bool = True) -> ByAccess | None:
-        """The devices that are common to all files of a process, with those below them: its reads
-        or writes go there (empty: nothing in common). ``None`` if its files can't be read."""
+        """The devices that are common to all files of a process, with the devices below them: its
+        reads or writes go there (empty: nothing in common). ``None`` if its files can't be read."""
         place = f"{self._roots.proc}/{pid}"
         if not os.access(f"{place}/fd", os.R_OK | os.X_OK):
             return None
@@ -84,7 +85,8 @@ class OpenDevices:
         return reads, writes
 
     def _files(self, place: str, mapped: bool) -> Iterator[tuple[frozenset[str], int]]:
-        """Each file's devices with all below them, and its access mode (open(2))."""
+        """The devices of each open file (with all devices below them) and its access mode
+        (open(2))."""
         mounts: dict[str, tuple[str, ...]] | None = None
         for name, mount, access in (*self._open(place), *(self._mapped(place) if mapped else ())):
             if name is not None:
@@ -100,7 +102,8 @@ class OpenDevices:
                 yield self._below[names], access
 
     def _open(self, place: str) -> Iterator[tuple[str | None, str, int]]:
-        """(block device if the file is one, number of its mount, access mode) of each open file."""
+        """For each open file (block device if the file is one, number of its mount, access
+        mode)."""
         for number in list_names(f"{place}/fd")[:MAX_FILES]:
             file = f"{place}/fd/{number}"
             try:
@@ -109,7 +112,7 @@ class OpenDevices:
                 continue
             is_device = path.startswith("/dev/")
             name = self._finder.by_path(path) if is_device else None
-            # terminals and /dev/null; deeper ones may be files on a disk mounted below /dev
+            # skip terminals and /dev/null; deeper paths may be files on a disk mounted below /dev
             is_none = is_device and (path.count("/") == 2 or path.startswith("/dev/pts/"))
             if path[:1] != "/" or (name is None and is_none):
                 continue
@@ -118,8 +121,8 @@ class OpenDevices:
             yield name, *info
 
     def _mapped(self, place: str) -> Iterator[tuple[str | None, str, int]]:
-        """(block device if the file is one, number of the file system's device, access mode) of
-        mapped files, except those with code."""
+        """Mapped files, except those with code: for each the block device if the file is one, the
+        number of the file system's device, and the access mode."""
         try:
             with open(f"{place}/maps", "rb") as file:
                 rows = _MAPPING.findall(file.read(MAX_MAPS_BYTES))
@@ -165,7 +168,7 @@ class OpenDevices:
 
 
 def _file_info(fdinfo: str) -> tuple[str, int]:
-    """(number of the mount, access mode) of an open file; ("", O_RDWR) if unknown. A directory has
+    """For an open file (number of the mount, access mode); ("", O_RDWR) if unknown. A directory has
     O_RDWR, because files in it may be read and created."""
     text = read_bytes(fdinfo) or b""
     match, mount = _FLAGS.search(text), _MOUNT.search(text)

@@ -1,7 +1,7 @@
 """Detect the content of a block device: file systems, partition tables, RAID and LVM members.
 
-``blkid -p`` (libblkid's low-level probing) knows the most; a small check of our own is used if it
-is missing or finds nothing."""
+``blkid -p`` (libblkid's low-level probing) knows the most; a small check of our own is used if
+blkid is missing or finds nothing."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ def _partition_tables(head: bytes, tail: bytes) -> Iterator[str]:
 
 
 def _md_at_end(tail: bytes, size: int) -> Iterator[str]:
-    """md metadata 0.90 and 1.0, which is near the end (Documentation/admin-guide/md.rst)."""
+    """Find md metadata 0.90 or 1.0, which is near the end of a device
+    (Documentation/admin-guide/md.rst)."""
     version_0 = (size & ~0xFFFF) - 0x10000
     version_1 = ((size // 512 - 16) & ~7) * 512
     start = size - len(tail)
@@ -99,7 +100,8 @@ def _md_at_end(tail: bytes, size: int) -> Iterator[str]:
 
 
 def _has_zfs(head: bytes) -> bool:
-    """An uberblock's magic (0x00bab10c, either byte order) in the first label's ring."""
+    """Whether the ring in the first label has an uberblock's magic (0x00bab10c, in either byte
+    order)."""
     ring = head[0x20000:0x40000]
     magic = (0x00BAB10C).to_bytes(8, "little")
     return any(ring[at : at + 8] in (magic, magic[::-1]) for at in range(0, len(ring), 1024))
@@ -117,7 +119,7 @@ def _read_ends(path: str) -> tuple[bytes, bytes, int]:
 
 
 def _blkid(path: str) -> Signatures | None:
-    """libblkid's answer; None if blkid is missing or could not answer."""
+    """The answer of blkid; None if blkid is missing or could not answer."""
     program = which("blkid", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if program is None:
         return None
@@ -140,7 +142,7 @@ def _blkid(path: str) -> Signatures | None:
 
 
 def parse_blkid(text: str) -> Signatures:
-    """``blkid -p -o export``: KEY=VALUE lines."""
+    """Parse the output of ``blkid -p -o export``: KEY=VALUE lines."""
     pairs = (line.partition("=") for line in text.splitlines())
     values = {key: printable(value) for key, equals, value in pairs if equals}
     contents = []

@@ -143,7 +143,7 @@ def _object(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _count(value: object) -> int | None:
-    """A count; unknown if no counter of a disk can hold the value."""
+    """Check a count; it is unknown if no counter of a disk can hold the value."""
     plain = isinstance(value, int) and not isinstance(value, bool)
     return value if plain and 0 <= value < 1 << 64 else None  # type: ignore[operator, return-value]
 

@@ -77,7 +77,7 @@ _DM_LAYERS = (
     ("stratis-", "Stratis"),
     ("part", "partition"),
 )
-# by the names of a device's ancestors in sysfs, without numbers; the first match counts
+# by the name of an ancestor in sysfs, without its number; the first match counts
 _TRANSPORTS = {
     "usb": "usb",
     "ata": "sata",
@@ -92,7 +92,7 @@ _WITHOUT_REQUESTS = frozenset({"dm", "md", "zram", "ram", "nvme"})
 
 @dataclass(frozen=True)
 class _Machine:
-    """Facts that are read once for all devices."""
+    """Facts about the machine that are read once for all devices."""
 
     roots: Roots
     drivers: Mapping[int, str]
@@ -101,8 +101,8 @@ class _Machine:
 
     @cached_property
     def encrypted(self) -> frozenset[str]:
-        """Numbers ("253:0") of the dm-crypt devices: each has a kernel thread named after it.
-        Before Linux 5.17 the name is cut off, and none is found."""
+        """Numbers ("253:0") of the dm-crypt devices, found by their kernel threads, which are named
+        after them. Before Linux 5.17 these names are cut off, and none is found."""
         pids = filter(str.isdecimal, list_names(self.roots.proc))
         names = (read_text(self.roots.proc / pid / "comm") or "" for pid in pids)
         threads = (name.partition(_CRYPT_THREAD) for name in names)
@@ -129,13 +129,13 @@ def read_devices(roots: Roots) -> dict[str, BlockDevice]:
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sorts sda2 before sda10."""
+    """Sort key that puts sda2 before sda10."""
     parts = re.split(r"([0-9]+)", name)
     return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts if part)
 
 
 def parse_drivers(text: str) -> dict[int, str]:
-    """Major number -> driver, from the "Block devices:" part of /proc/devices."""
+    """Drivers by major number, from the "Block devices:" part of /proc/devices."""
     _, _, block = text.partition("Block devices:")
     pairs = [line.split() for line in block.splitlines()]
     return {int(p[0]): p[1] for p in pairs if len(p) == 2 and p[0].isdecimal()}
@@ -224,7 +224,7 @@ def _related_names(directory: str) -> tuple[str, ...]:
 
 
 def _partitions(directory: Path) -> tuple[str, ...]:
-    # a partition's name begins with its disk's: others need not be examined
+    # a partition's name begins with its disk's name, so directories with other names are skipped
     candidates = (n for n in list_names(directory) if n.startswith(directory.name))
     names = (n for n in candidates if os.path.exists(f"{directory}/{n}/partition"))
     return tuple(sorted((n.replace("!", "/") for n in names), key=natural_key))
@@ -262,7 +262,7 @@ def _serial(directory: Path, roots: Roots) -> str | None:
 
 
 def _serials(directory: Path, roots: Roots) -> Iterator[str | None]:
-    """Files that may have the serial number; most devices have it in the first."""
+    """Files that may have the serial number; for most devices it is in the first one."""
     yield read_text(f"{directory}/serial")
     yield read_text(f"{directory}/device/serial")
     page = read_bytes(f"{directory}/device/vpd_pg80")
@@ -286,14 +286,14 @@ def _transport(kind: str, directory: Path) -> str | None:
 
 
 def _parent_devices(directory: Path, roots: Roots) -> Iterator[Path]:
-    """The devices that this one is on, the nearest first."""
+    """The device's ancestors in sysfs, the nearest first."""
     top = os.path.join(os.path.realpath(roots.sys), "devices", "")
     return takewhile(lambda ancestor: str(ancestor).startswith(top), directory.parents)
 
 
 def _driver(directory: Path, roots: Roots) -> str | None:
-    """The driver of the nearest ancestor that has one; "sd" is skipped, because it hides the
-    relevant one."""
+    """The driver of the nearest ancestor that has one. "sd" is skipped, because it hides the driver
+    that matters."""
     first = None
     for ancestor in _parent_devices(directory, roots):
         driver = link_name(f"{ancestor}/driver")
@@ -315,7 +315,7 @@ def _layer(directory: Path, device: BlockDevice, machine: _Machine) -> str | Non
     kind = device.kind
     if kind == "dm":
         uuid = read_text(f"{directory}/dm/uuid") or ""
-        # dmsetup sets none by itself
+        # a device made with dmsetup alone has no uuid
         if not uuid and f"{device.major}:{device.minor}" in machine.encrypted:
             return "dm-crypt"
         matching = (layer for prefix, layer in _DM_LAYERS if uuid.startswith(prefix))
@@ -328,12 +328,12 @@ def _layer(directory: Path, device: BlockDevice, machine: _Machine) -> str | Non
 
 def _backing_file(directory: Path) -> str | None:
     data = read_bytes(f"{directory}/loop/backing_file")
-    # a file's name may end in spaces: only the kernel's own newline goes
+    # a file's name may end in spaces, so remove only the kernel's own newline
     return (decode(data).removesuffix("\n") or None) if data else None
 
 
 def _join_multipath(devices: dict[str, BlockDevice]) -> dict[str, BlockDevice]:
-    """NVMe multipath heads sit on their hidden paths; sysfs has no slaves/ links for it."""
+    """Put NVMe multipath heads on their hidden paths: sysfs has no slaves/ links for these."""
     paths: dict[str, list[str]] = {}
     for device in devices.values():
         match = _NVME_PATH.fullmatch(device.name)
@@ -352,7 +352,7 @@ def _join_multipath(devices: dict[str, BlockDevice]) -> dict[str, BlockDevice]:
 
 
 def _inherit(devices: dict[str, BlockDevice]) -> dict[str, BlockDevice]:
-    """Partitions use the queue and the interrupts of their disk."""
+    """Give partitions the queue and the interrupts of their disk."""
     result = {}
     for name, device in devices.items():
         disk = devices.get(device.disk) if device.disk else None
@@ -402,7 +402,8 @@ _CPU_DIRECTORY = re.compile(r"cpu([0-9]+)")
 
 
 def parse_scheduler(text: str) -> tuple[str | None, tuple[str, ...]]:
-    """(current, all) of "[none] mq-deadline"; a lone word without brackets is current."""
+    """(current, all) schedulers of "[none] mq-deadline"; a single word without brackets is
+    current."""
     words = text.split()
     names = tuple(word.strip("[]") for word in words)
     current = next((w[1:-1] for w in words if w.startswith("[") and w.endswith("]")), None)
@@ -455,7 +456,8 @@ def _read_hctx(directory: str, index: int) -> Hctx:
 
 
 def _read_cpus(directory: str) -> tuple[int, ...]:
-    """``cpu_list``, or the cpuN directories if it is missing or cut off at a page's end."""
+    """The CPUs in ``cpu_list``, or in the cpuN directories if that file is missing or cut off at a
+    page's end."""
     data = read_bytes(f"{directory}/cpu_list")
     if data is not None and data.strip() and len(data) < PAGE - 1:
         return parse_cpu_list(decode(data))
@@ -468,7 +470,7 @@ def _read_cpus(directory: str) -> tuple[int, ...]:
     return parse_cpu_list(complete if len(data) >= PAGE - 1 else decode(data))
 
 
-# Which kernel runs, and whether its interrupt handlers are threads.
+# The running kernel, and whether its interrupt handlers are threads.
 #
 # Sources: Documentation/admin-guide/kernel-parameters.txt (threadirqs), proc_version(5).
 
@@ -484,8 +486,8 @@ def read_kernel(roots: Roots) -> Kernel:
 
 
 def parse_threaded(cmdline: str, version: str) -> bool:
-    """Whether /proc/cmdline requests threads, or the kernel is built for real time and has only
-    threads ("#1 SMP PREEMPT_RT Debian ..." in /proc/version)."""
-    # what follows "--" is for init
+    """Whether interrupt handlers are threads: /proc/cmdline requests it, or the kernel is built for
+    real time ("#1 SMP PREEMPT_RT Debian ..." in /proc/version)."""
+    # arguments after "--" are for init
     kernel_options, _, _ = f" {cmdline} ".partition(" -- ")
     return "threadirqs" in kernel_options.split() or "PREEMPT_RT" in version.split()

@@ -27,7 +27,8 @@ Devices = Mapping[str, BlockDevice]
 
 
 class NoSuchFile(UsageError):
-    """Error: the target does not exist, but its ``directory`` does, so a job could work there."""
+    """Error: the target does not exist, but its ``directory`` does, so a job could create files
+    there."""
 
     def __init__(self, message: str, directory: Path) -> None:
         super().__init__(
@@ -64,13 +65,13 @@ _NOT_COUNTED = {
     "ceph": "ceph files are on a cluster; what the kernel counts of them is for root alone "
     "(/sys/kernel/debug/ceph/*/metrics)",
 }
-"""File systems without any figures, and where else to look."""
+"""File systems without any figures; each with another place to look for them."""
 _OPTIONS = frozenset({
     "vers", "rsize", "wsize", "nconnect", "proto", "hard", "soft", "softerr", "timeo", "sync",
     "actimeo", "acregmin", "acregmax", "acdirmin", "acdirmax", "noac", "lookupcache", "cache",
     "fsc", "multichannel", "max_channels", "msize",
 })  # fmt: skip
-"""Mount options of network file systems that matter for speed and for hanging."""
+"""Mount options of network file systems that affect speed or hanging."""
 _WRONG_KINDS = (
     (stat.S_ISCHR, "a character device"),
     (stat.S_ISFIFO, "a named pipe"),
@@ -107,7 +108,7 @@ def resolve_target(
 def _resolve_path(
     text: str, cwd: Path, roots: Roots, devices: Devices
 ) -> tuple[Path, os.stat_result]:
-    """The absolute path without symbolic links, and its stat; the path exists."""
+    """The absolute path without symbolic links, and its stat; the path must exist."""
     path = cwd / text
     info = _stat(path)
     if info is None:
@@ -133,11 +134,11 @@ def _resolve_path(
 def resolve_targets(
     texts: Sequence[str], cwd: Path, roots: Roots, devices: Devices, *, to_read: bool = True
 ) -> Target:
-    """Resolve all ``texts`` to one target that every job uses in full; none or one as in
-    ``resolve_target``.
+    """Resolve all ``texts`` to one target that every job uses in full; with none or one, as
+    ``resolve_target`` does.
 
-    Also UsageError for combinations without a meaning: different kinds, the same thing twice (under
-    any path), one device on another."""
+    Raises UsageError also for combinations without a meaning: different kinds, the same thing twice
+    (under any path), one device on another."""
     if len(texts) < 2:
         only = texts[0] if texts else None
         return resolve_target(only, cwd, roots, devices, to_read=to_read)
@@ -164,7 +165,7 @@ def _check_kinds(texts: Sequence[str], targets: Sequence[Target]) -> None:
 
 
 def _check_distinct(texts: Sequence[str], targets: Sequence[Target]) -> None:
-    """UsageError if two are the same: fio would silently open it twice."""
+    """Raise UsageError if two targets are the same: fio would silently open it twice."""
     texts_seen: dict[object, str] = {}
     for text, target in zip(texts, targets, strict=True):
         key = target.device if target.kind == DEVICE else _identity(target.path)
@@ -184,10 +185,10 @@ def _identity(path: str) -> object:
 
 
 def device_tree(name: str, devices: Devices, roots: Roots) -> tuple[str, ...]:
-    """``name`` and everything below it, nearest first, without repeats.
+    """``name`` and all devices below it, nearest first, without repeats.
 
-    A partition's disk, the slaves of dm, md and multipath, and the device that holds a loop
-    device's backing file."""
+    Below a device are a partition's disk, the slaves of dm, md and multipath, and the device that
+    holds a loop device's backing file."""
     tree: list[str] = []
     waiting = [name]
     while waiting:
@@ -201,7 +202,8 @@ def device_tree(name: str, devices: Devices, roots: Roots) -> tuple[str, ...]:
 
 
 def device_links(tree: Sequence[str], devices: Devices, roots: Roots) -> tuple[DeviceLinks, ...]:
-    """Devices directly below each device of ``tree``; for a partition, below its disk."""
+    """The devices directly below each device of ``tree``; for a partition, the devices below its
+    disk."""
     links = []
     for name in tree:
         disk = devices.get(devices[name].disk or "", devices[name])
@@ -211,7 +213,7 @@ def device_links(tree: Sequence[str], devices: Devices, roots: Roots) -> tuple[D
 
 
 def device_of_path(path: str, roots: Roots, devices: Devices) -> str | None:
-    """The block device a file or node is on (or is); None if unknown."""
+    """The block device that a file is on, or that a node stands for; None if unknown."""
     try:
         info = os.stat(path)
     except (OSError, ValueError):
@@ -226,10 +228,10 @@ def device_of_path(path: str, roots: Roots, devices: Devices) -> str | None:
 def mount_of(
     path: str, st_dev: int, mounts: tuple[MountEntry, ...] | list[MountEntry]
 ) -> MountEntry | None:
-    """The mount ``path`` (absolute, real) is in.
+    """The mount that contains ``path`` (absolute, without symbolic links).
 
-    The longest mount point above it, the latest if equal; one with the number ``st_dev`` is
-    preferred, because a mount can be hidden under a later one."""
+    This is the longest mount point above it; of several equal ones the latest. A mount of the
+    device ``st_dev`` is preferred, because a mount can be hidden under a later one."""
     above = [entry for entry in mounts if _is_under(path, entry.mountpoint)]
     same_device = [e for e in above if (e.major, e.minor) == (os.major(st_dev), os.minor(st_dev))]
     best: MountEntry | None = None
@@ -281,7 +283,8 @@ def _stat(path: Path) -> os.stat_result | None:
 
 
 def _device_node(text: str, path: Path, roots: Roots, devices: Devices) -> Path:
-    """The node of a device named without /dev/. UsageError with the reason if there is none."""
+    """The node of a device that is named without /dev/. UsageError with the reason if there is
+    none."""
     device = devices.get(text)
     if device is not None and device.hidden:
         heads = " or ".join(device.holders) or "its multipath device"
@@ -319,7 +322,7 @@ def _suggestion(mistyped: Path, devices: Devices) -> str:
 
 
 def _is_device_path(path: Path, roots: Roots) -> bool:
-    """True under /dev, where an ordinary file is a mistake; /dev/shm is for files."""
+    """True for paths under /dev, where an ordinary file is a mistake, except in /dev/shm."""
     return roots.dev in path.parents and roots.dev / "shm" not in path.parents
 
 
@@ -429,7 +432,7 @@ def _check_usable(path: Path, info: os.stat_result, roots: Roots) -> None:
 
 
 def _device_of(st_dev: int, entry: MountEntry | None, finder: DeviceFinder) -> str | None:
-    """Find the device by the file's own device number; for anonymous ones (btrfs) by the mount's
+    """Find the device by the file's own device number; if that is anonymous (btrfs), by the mount's
     source."""
     name = finder.by_number(os.major(st_dev), os.minor(st_dev))
     if name is None and entry is not None:
@@ -438,7 +441,8 @@ def _device_of(st_dev: int, entry: MountEntry | None, finder: DeviceFinder) -> s
 
 
 def _file_tree(name: str | None, devices: Devices, roots: Roots) -> tuple[str, ...]:
-    """The tree of a file's device, and the trees of the other devices of its btrfs."""
+    """The device tree of a file; on btrfs also the trees of the other devices of its file
+    system."""
     if name is None:
         return ()
     trees = (device_tree(member, devices, roots) for member in _with_btrfs_members(name, roots))
@@ -446,7 +450,7 @@ def _file_tree(name: str | None, devices: Devices, roots: Roots) -> tuple[str, .
 
 
 def _with_btrfs_members(name: str, roots: Roots) -> list[str]:
-    """The device, then the others of the mounted btrfs it belongs to."""
+    """The device, then the other devices of its mounted btrfs."""
     groups = (names for names in read_btrfs(roots).values() if name in names)
     return [name, *(other for names in groups for other in sorted(names) if other != name)]
 

@@ -51,19 +51,19 @@ def udev_properties(directory: Path, roots: Roots) -> Mapping[str, str]:
 
         context = _context()
     except (ImportError, OSError):
-        return {}  # no libudev
+        return {}  # libudev is missing
     try:
         return dict(pyudev.Devices.from_path(context, str(directory)).properties)
     except (pyudev.DeviceNotFoundError, KeyError, OSError, ValueError):
-        return {}  # it vanished while libudev looked at it
+        return {}  # the device vanished while libudev looked at it
 
 
 _THREAD_LOCAL = threading.local()
 
 
 def _context() -> Any:
-    """One context per thread: libudev counts references without a lock, and ctypes lets other
-    threads run meanwhile."""
+    """One libudev context per thread: libudev counts references without a lock, and ctypes lets
+    other threads run meanwhile."""
     context = getattr(_THREAD_LOCAL, "context", None)
     if context is None:
         import pyudev
@@ -76,8 +76,8 @@ class HotplugMonitor:
     """Calls ``callback(action, name)`` from its own thread on block device events.
 
     ``action`` is the kernel's ("add", "remove", "change", ...), or ``LOST`` with an empty name if
-    events came faster than they were read; then everything must be read again. ``name`` is the
-    kernel's name. An exception in the callback ends the monitor."""
+    events came faster than they were read; then the listener must read everything again. ``name``
+    is the kernel's name. An exception in the callback ends the monitor."""
 
     def __init__(self, callback: Callback, roots: Roots | None = None) -> None:
         self._callback = callback
@@ -87,11 +87,12 @@ class HotplugMonitor:
 
     @property
     def running(self) -> bool:
-        """True while events are being listened to."""
+        """True while the monitor listens to events."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> bool:
-        """Begin; False (and no exception) if netlink or libudev is refused or missing."""
+        """Start listening; return False (and raise nothing) if netlink or libudev is refused or
+        missing."""
         if self._thread is not None or not self._roots.real:
             return self.running
         try:
@@ -106,7 +107,8 @@ class HotplugMonitor:
         return True
 
     def stop(self) -> None:
-        """End. After it returns the callback isn't called again (unless called from it)."""
+        """Stop. After this returns, the callback isn't called again (unless this was called from
+        the callback)."""
         thread, wake = self._thread, self._wake
         self._thread = self._wake = None
         if thread is None or wake is None:
@@ -127,7 +129,7 @@ class HotplugMonitor:
                     return
                 self._forward(monitor)
         except Exception:
-            # a closing screen refuses calls; a traceback on it helps nobody
+            # a screen that closes refuses calls; a traceback on it would help nobody
             return
 
     def _forward(self, monitor: Any) -> None:
@@ -146,10 +148,11 @@ class HotplugMonitor:
 def _open_monitor(roots: Roots) -> Any:
     import pyudev
 
-    # udev's multicast group is silent without udevd; with it, the kernel's own events come
-    # before the properties exist
+    # without udevd its multicast group is silent; with udevd, the kernel's own events come before
+    # the properties exist
     source = "udev" if (roots.run / "udev/control").exists() else "kernel"
-    # not this thread's context (see ``_context``): the monitor runs in its own thread
+    # the starting thread's context can't be used (see ``_context``): the monitor runs in its own
+    # thread
     monitor = pyudev.Monitor.from_netlink(pyudev.Context(), source=source)
     monitor.filter_by(subsystem="block")
     monitor.start()

@@ -32,9 +32,9 @@ CONDITIONS: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Zones:
-    """``model`` is "host-managed" or "host-aware"; ``size`` and ``capacity`` (what can be written)
-    of a zone in bytes; ``most_open`` and ``most_active`` are limits (``None``: none, or not known);
-    ``conditions`` counts zones by condition, empty with the reason in ``problem``."""
+    """``model`` is "host-managed" or "host-aware"; ``size`` and ``capacity`` (the writable part) of
+    a zone are in bytes; ``most_open`` and ``most_active`` are limits (``None``: none, or not
+    known); ``conditions`` counts zones by condition, empty with the reason in ``problem``."""
 
     model: str
     count: int | None
@@ -101,7 +101,7 @@ def _with_problem(zones: Zones, device: BlockDevice, error: OSError) -> Zones:
 
 
 def _report(fd: int, count: int) -> Iterator[Zone]:
-    """At most ``count`` zones, the number that the kernel reports."""
+    """All zones of the device; ``count`` is their number, as the kernel states it."""
     sector = 0
     while count > 0:
         buffer = bytearray(_HEAD.size + _ZONE.size * min(_ZONES_PER_CALL, count))
@@ -109,7 +109,7 @@ def _report(fd: int, count: int) -> Iterator[Zone]:
         fcntl.ioctl(fd, REPORT_ZONES, buffer)
         zones = parse_zones(bytes(buffer))
         yield from zones
-        # without progress the same zones would be requested for ever
+        # stop without progress, or the same zones would be requested for ever
         following = zones[-1].start + zones[-1].length if zones else 0
         if following <= sector:
             return
@@ -117,7 +117,7 @@ def _report(fd: int, count: int) -> Iterator[Zone]:
 
 
 def parse_zones(report: bytes) -> list[Zone]:
-    """The zones of a report; announced but missing ones are left out."""
+    """The zones in a report, without zones that it announces but lacks."""
     if len(report) < _HEAD.size:
         return []
     announced, flags = _HEAD.unpack_from(report)[1:]

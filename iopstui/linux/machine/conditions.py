@@ -59,8 +59,8 @@ _STATE = re.compile(r"state[0-9]{1,3}")
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """Files of one CPU. ``sleeps`` are its C-states: the time to leave each, and the file that says
-    whether it is disabled."""
+    """Files of one CPU. ``sleeps`` are its C-states: for each, the time to leave it, and the file
+    that says whether it is disabled."""
 
     governor: str
     khz: str
@@ -69,7 +69,7 @@ class _Files:
 
 
 def parse_governor(text: str) -> str | None:
-    """scaling_governor: "powersave"."""
+    """Check the text of scaling_governor, such as "powersave"."""
     text = text.strip()
     return text if _GOVERNOR.fullmatch(text) else None
 
@@ -85,7 +85,7 @@ class CpuStates:
         self._group = 0
 
     def forget(self) -> None:
-        """Find the files again, because other CPUs are online now."""
+        """Look up the files again, because other CPUs are online now."""
         self._files, self._settings = {}, {}
 
     def read(self, cpus: Sequence[int]) -> Mapping[int, CpuState]:
@@ -121,7 +121,8 @@ class CpuStates:
 
 
 def _wake(files: _Files) -> int | None:
-    """The wake-up time of the deepest C-state that is not disabled; shallower ones are not read."""
+    """The wake-up time (µs) of the deepest C-state that is not disabled; shallower ones are not
+    read."""
     return next((latency for latency, off in files.sleeps if not read_count(off)), None)
 
 
@@ -130,8 +131,8 @@ Devices = Mapping[str, BlockDevice]
 
 @dataclass(frozen=True, slots=True)
 class _DeviceFiles:
-    """Files of a device: in its own directory and those of its links and sensors (of all paths, if
-    it has several)."""
+    """Files of a device: those in its own directory, and those of its links and sensors (of all
+    paths, if it has several)."""
 
     device: BlockDevice
     directory: str
@@ -157,8 +158,8 @@ class ConditionsFiles:
     def read(
         self, devices: Devices, names: Sequence[str], t: float, cpus: Sequence[int] = ()
     ) -> Conditions:
-        """Read the conditions of these devices and CPUs (none given: all that are online). ``t`` is
-        seconds. Never fails, but may block until a disk reports its temperature."""
+        """Read the conditions of these devices and CPUs (if none are given: all that are online).
+        ``t`` is in seconds. Never fails, but may block until a disk reports its temperature."""
         states, nodes = self._cpus(cpus)
         logged = self._log.errors(t)
         return Conditions(t, self._devices(devices, names, t), states, nodes, logged=logged,
@@ -172,7 +173,7 @@ class ConditionsFiles:
         return most if grown.get(most) else ""
 
     def close(self) -> None:
-        """Nothing is read again."""
+        """Close the kernel's log. Nothing can be read afterwards."""
         self._log.close()
 
     def _cpus(self, cpus: Sequence[int]) -> tuple[Mapping[int, CpuState], Mapping[int, int]]:
@@ -254,7 +255,7 @@ class ConditionsFiles:
         return find_link(directory, self._roots)
 
     def _hardware_directories(self, device: BlockDevice, directory: Path) -> Iterator[Path]:
-        """The directories of the device's hardware; an NVMe head only has those of its paths."""
+        """The sysfs directories of the device's hardware; for an NVMe head, those of its paths."""
         paths = paths_of(device) if device.kind == "nvme" else ()
         yield from map(self._directory, paths)
         if not paths:
@@ -274,18 +275,19 @@ def _link(links: Sequence[LinkFiles]) -> Link | None:
     return next((link for link in read_links if link is not None), None)
 
 
-# Errors of disks in the kernel's log (Documentation/ABI/testing/dev-kmsg). Many I/Os fail without
-# telling a program, such as writes from the page cache.
+# Errors of disks in the kernel's log (Documentation/ABI/testing/dev-kmsg). Many I/Os, such as
+# writes from the page cache, fail without telling a program.
 
 
 MAX_RECORDS = 1000
-"""Limit of records per reading; the kernel itself limits the rate of its messages."""
+"""Most records per reading; the kernel itself limits the rate of its messages."""
 _RECORD_BYTES = 8192
 _KERNEL_BELOW = 8
-"""Facility 0 (the kernel), any level: programs may write to the log, too."""
+"""Messages below this priority have facility 0 (the kernel), at any level: programs may write to
+the log, too."""
 _NAME = r"([\w!./-]{1,32})"
 _PATTERNS = (
-    # block/blk-core.c; an unsupported command is tried once and is no error
+    # texts from block/blk-core.c; an unsupported command is tried once and is no error
     rf"(?<!operation not supported) error, dev {_NAME}, sector \d+"
     r"(?!.*:\((?:DISCARD|SECURE_ERASE|WRITE_ZEROES)\))",
     rf"Buffer I/O error on dev(?:ice)? {_NAME}, logical block",
@@ -298,13 +300,14 @@ _ERROR = re.compile("|".join(_PATTERNS))
 
 
 def disk_of_error(message: str) -> str:
-    """The device whose error a line of the log reports; "" if none."""
+    """The device whose error a line of the log reports; "" if it reports no disk's error."""
     found = _ERROR.search(message)
     return next(filter(None, found.groups()), "") if found is not None else ""
 
 
 class KernelLog:
-    """Counts errors from now on. On most machines only root, or CAP_SYSLOG, may read the log."""
+    """Counts the disk errors in the kernel's log from now on. On most machines only root, or
+    CAP_SYSLOG, may read the log."""
 
     def __init__(self, path: Path) -> None:
         self._errors: dict[str, LoggedErrors] = {}
@@ -321,7 +324,7 @@ class KernelLog:
         for _ in range(MAX_RECORDS):
             try:
                 record = self._file.read(_RECORD_BYTES)
-            except BrokenPipeError:  # older ones were overwritten
+            except BrokenPipeError:  # records were overwritten before they were read
                 continue
             except OSError:
                 break
@@ -341,7 +344,7 @@ class KernelLog:
                 self._errors[name] = LoggedErrors((before.count if before else 0) + 1, t, message)
 
     def close(self) -> None:
-        """It is not read again."""
+        """Close the log. It can't be read afterwards."""
         if self._file is not None:
             self._file.close()
             self._file = None

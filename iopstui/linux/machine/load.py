@@ -38,7 +38,7 @@ def active_disks(devices: Mapping[str, BlockDevice], roots: Roots) -> Target:
 
 
 def disk_counters(roots: Roots) -> dict[str, DiskCounters]:
-    """The counters of all disks. UsageError if /proc shows none."""
+    """The counters of all disks. UsageError if /proc has none."""
     counters = parse_diskstats(read_bytes(roots.proc / "diskstats") or b"")
     if not counters:
         raise UsageError(
@@ -67,7 +67,7 @@ class DiskLoads:
 
     def __call__(self) -> Mapping[str, DiskRates]:
         """Rates by kernel name; empty at the first call, or if the file can't be read. A device
-        that is new, or has another number now, has none yet."""
+        that is new, or that has another number than before, has no rates yet."""
         now, counters = self._clock(), parse_diskstats(read_bytes(self._file) or b"")
         seconds, before = now - self._at, self._before
         self._at, self._before = now, counters

@@ -25,8 +25,8 @@ ENOUGH_TICKS = 20
 
 
 def read_topology(roots: Roots) -> Topology:
-    """Read the machine's CPUs, without the unreadable parts. Costs a few ms on 256 CPUs: call it
-    when a session begins and when the set of CPUs changes, not every second."""
+    """Read the machine's CPUs, without parts that can't be read. Costs a few ms on 256 CPUs: call
+    it when a session begins and when the set of CPUs changes, not every second."""
     system = roots.sys / "devices/system"
     possible = _cpus(system / "cpu/possible") or _numbered(system / "cpu", "cpu")
     online = _cpus(system / "cpu/online") or possible
@@ -41,8 +41,9 @@ def read_topology(roots: Roots) -> Topology:
 
 
 def _irq_time(roots: Roots) -> bool | None:
-    """Whether interrupt time is accounted (CONFIG_IRQ_TIME_ACCOUNTING and the like): without,
-    the irq column of /proc/stat is 0 since boot on every CPU."""
+    """Whether interrupt time is accounted (CONFIG_IRQ_TIME_ACCOUNTING and the like); ``None`` if
+    this is not known yet. If it is not accounted, the irq column of /proc/stat is 0 since boot on
+    every CPU."""
     times = parse_stat_cpus(read_bytes(roots.proc / "stat") or b"").values()
     if any(times.irq for times in times):
         return True
@@ -69,7 +70,7 @@ def _numbered(directory: Path, prefix: str) -> tuple[int, ...]:
 
 
 def read_nodes(roots: Roots) -> Mapping[int, int]:
-    """CPU -> its NUMA node; empty if the kernel knows none."""
+    """The NUMA node of each CPU; empty if the kernel knows none."""
     directory = roots.sys / "devices/system/node"
     return {
         cpu: node
@@ -79,7 +80,8 @@ def read_nodes(roots: Roots) -> Mapping[int, int]:
 
 
 def _caches(directory: Path, online: tuple[int, ...]) -> dict[int, int]:
-    """CPU -> lowest CPU of its last-level-cache domain (an offline CPU has no cache files)."""
+    """For each CPU the lowest CPU of its last-level-cache domain (an offline CPU has no cache
+    files)."""
     domains: dict[int, int] = {}
     for cpu in online:
         if cpu in domains:
@@ -91,6 +93,6 @@ def _caches(directory: Path, online: tuple[int, ...]) -> dict[int, int]:
 
 
 def _last_level(cache: Path) -> tuple[int, ...]:
-    """CPUs of the cache with the highest level."""
+    """The CPUs that share the cache with the highest level."""
     levels = [(read_count(cache / f"index{n}/level") or 0, n) for n in _numbered(cache, "index")]
     return _cpus(cache / f"index{max(levels)[1]}/shared_cpu_list") if levels else ()

@@ -33,7 +33,7 @@ GET_LOG_PAGE, IDENTIFY, GET_FEATURES = 0x02, 0x06, 0x0A
 # log pages
 SUPPORTED_PAGES, ERRORS, SMART, FIRMWARE, SELF_TEST, ENDURANCE = 0x00, 0x01, 0x02, 0x03, 0x06, 0x09
 PLACEMENT_STATISTICS, OCP_SMART, AMAZON_STATISTICS = 0x22, 0xC0, 0xD0
-# what Identify describes
+# structures that Identify returns
 NAMESPACE, CONTROLLER = 0x00, 0x01
 # features
 POWER_STATE, AUTONOMOUS_POWER, HOST_MEMORY, PLACEMENT = 0x02, 0x0C, 0x0D, 0x1D
@@ -48,7 +48,7 @@ ALLOWED = frozenset(
 """Pairs of an opcode and its log page, structure or feature; no other command is sent to a
 drive."""
 WHOLE_DRIVE = 0xFFFFFFFF
-# leave pending events, so that programs waiting for them still get them
+# leave events pending, so that programs waiting for them still get them
 _RETAIN_EVENT = 1 << 15
 
 
@@ -58,7 +58,7 @@ class DriveUnreadable(Exception):
 
 @contextmanager
 def open_controller(path: Path) -> Iterator[int]:
-    """A controller's character device, open for reading. Raises DriveUnreadable."""
+    """Open a controller's character device for reading. Raises DriveUnreadable."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -72,8 +72,9 @@ def open_controller(path: Path) -> Iterator[int]:
 def log_page(
     fd: int, page: int, size: int, *, specific: int = 0, namespace: int = WHOLE_DRIVE
 ) -> bytes:
-    """``size`` bytes (a multiple of 4) of a log page of the whole drive, or of one ``namespace``;
-    ``specific`` is the log specific identifier (an endurance group). Raises DriveUnreadable."""
+    """Read ``size`` bytes (a multiple of 4) of a log page of the whole drive, or of one
+    ``namespace``; ``specific`` is the log specific identifier (an endurance group). Raises
+    DriveUnreadable."""
     dwords = size // 4 - 1
     low = page | _RETAIN_EVENT | (dwords & 0xFFFF) << 16
     high = dwords >> 16 | specific << 16
@@ -81,7 +82,7 @@ def log_page(
 
 
 def identify(fd: int, structure: int, namespace: int = 0) -> bytes:
-    """The 4096 bytes that describe the controller or a namespace. Raises DriveUnreadable."""
+    """Read the 4096 bytes that describe the controller or a namespace. Raises DriveUnreadable."""
     return _send(fd, IDENTIFY, structure, 4096, (structure, 0), namespace)[0]
 
 
@@ -127,7 +128,8 @@ def _error_text(name: str, error: OSError) -> str:
 PAGE = 512
 ERROR_ENTRY = 64
 OCP_GUID = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")
-# recordings have counts of 64 bits; the counters have 128, but no drive uses more than 64
+# recordings have counts of 64 bits; the drive's counters have 128 bits, but no drive needs more
+# than 64
 _MAX_COUNT = 1 << 64
 _KELVIN = 273
 _COLDEST, _HOTTEST = 213, 473
@@ -165,13 +167,13 @@ _RESULTS = {
 
 
 class MalformedPage(DriveUnreadable):
-    """A page is shorter than its format, or is another page."""
+    """Error: a page is shorter than its format, or is another page."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorEntry:
     """One entry of the error log: ``count`` numbers errors since the drive was made, ``status`` is
-    the NVMe status field without its phase bit, ``lba`` the first block concerned."""
+    the NVMe status field without its phase bit, ``lba`` the first block that is affected."""
 
     count: int
     queue: int
@@ -247,8 +249,8 @@ class Namespace:
 
 
 def parse_smart(page: bytes) -> dict[str, int]:
-    """SMART / Health Information (02h). ``kelvin`` and sensors are in kelvins, units are of 512,000
-    bytes, ``_min`` minutes, ``_s`` seconds."""
+    """Parse the page SMART / Health Information (02h). ``kelvin`` and sensors are in kelvins, units
+    are of 512,000 bytes, ``_min`` minutes, ``_s`` seconds."""
     counters = _counts(page, _SMART, "SMART page")
     if not _COLDEST <= counters.get("kelvin", 0) <= _HOTTEST:
         counters.pop("kelvin", None)
@@ -268,12 +270,14 @@ def parse_ocp(page: bytes) -> dict[str, int]:
 
 
 def parse_endurance(page: bytes) -> dict[str, int]:
-    """Endurance Group Information (09h); ``group_media_gb_written`` is in 10^9 bytes."""
+    """Parse the page Endurance Group Information (09h); ``group_media_gb_written`` is in 10^9
+    bytes."""
     return _counts(page, _ENDURANCE, "endurance group page")
 
 
 def parse_placement(page: bytes) -> dict[str, int]:
-    """FDP Statistics (22h) of an endurance group, in bytes, with the metadata."""
+    """Parse the page FDP Statistics (22h) of an endurance group: bytes, including those for
+    metadata."""
     _check_size(page, 64, "page of placement statistics")
     return _plausible_counts(page, _PLACEMENT)
 
@@ -285,7 +289,7 @@ def parse_supported(page: bytes) -> frozenset[int]:
 
 
 def parse_errors(page: bytes) -> tuple[ErrorEntry, ...]:
-    """The entries of the error log (01h), the newest first; unused ones are left out."""
+    """The entries of the error log (01h), the newest first, without unused ones."""
     _check_size(page, ERROR_ENTRY, "error log")
     return tuple(_error_entries(page))
 
@@ -305,17 +309,17 @@ def _error_entries(page: bytes) -> Iterator[ErrorEntry]:
 
 
 def parse_self_test(page: bytes) -> SelfTest:
-    """Device Self-test (06h)."""
+    """Parse the page Device Self-test (06h)."""
     _check_size(page, 32, "self-test page")
     running = _TESTS.get(page[0] & 0xF, "")
     result, kind = page[4] & 0xF, _TESTS.get(page[4] >> 4, "")
     last = f"{kind} test {_RESULTS.get(result, 'ended')}".strip() if result != 0xF else ""
-    # a drive that never ran one may leave its entries empty
+    # a drive that never ran a self-test may leave its entries empty
     return SelfTest(running, min(page[1] & 0x7F, 100), last if kind else "")
 
 
 def parse_firmware(page: bytes) -> Firmware:
-    """Firmware Slot Information (03h)."""
+    """Parse the page Firmware Slot Information (03h)."""
     _check_size(page, 64, "firmware page")
     revisions = {slot: _text(page[8 * slot : 8 * slot + 8]) for slot in range(1, 8)}
     revision_by_slot = {slot: text for slot, text in revisions.items() if text}
@@ -323,7 +327,7 @@ def parse_firmware(page: bytes) -> Firmware:
 
 
 def parse_controller(data: bytes) -> Controller:
-    """Identify Controller (CNS 01h)."""
+    """Parse the structure Identify Controller (CNS 01h)."""
     _check_size(data, 4096, "description of the controller")
     states = min(data[263], 31) + 1
     return Controller(
@@ -345,7 +349,7 @@ def parse_controller(data: bytes) -> Controller:
 
 
 def parse_namespace(data: bytes) -> Namespace:
-    """Identify Namespace (CNS 00h)."""
+    """Parse the structure Identify Namespace (CNS 00h)."""
     _check_size(data, 4096, "description of the namespace")
     formats = tuple(
         (1 << _number(data, at + 2, 1), _number(data, at, 2), data[at + 3] & 3)

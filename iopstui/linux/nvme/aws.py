@@ -34,7 +34,8 @@ PAGE_SIZES: Mapping[str, int] = {EBS_MODEL: 4096, INSTANCE_STORE_MODEL: 8192}
 """Size of the page (bytes) by model. Other models are never asked, because the page number is
 vendor-specific."""
 TIMEOUT_S = 0.05
-"""How long a sample waits for the page; a volume that takes longer has no figures in it."""
+"""How long a sample waits for the page; a volume that takes longer has no figures in that
+sample."""
 _KINDS = {0x3C23B510: EBS, 0xEC2C0D7E: INSTANCE_STORE}
 _HEAD = struct.Struct("<II11Q")
 _COUNTERS = (*GROWING, QUEUE)
@@ -120,12 +121,11 @@ class VolumeReader(BackgroundReader):
         self._timeout_s = timeout_s
 
     def read(self) -> dict[str, int] | None:
-        """All counters, by the names of model/metrics/aws.py; ``None`` if there are none in
-        time."""
+        """All counters, by the names of model/metrics/aws.py; ``None`` if none arrived in time."""
         counters: dict[str, int] = {}
         if not self._volumes or not self._begin(self._read, counters):
             return None
-        # later data belongs to no sample: the next one reads again
+        # an answer that comes later belongs to no sample: the next sample reads again
         return (counters or None) if self._wait(self._timeout_s) else None
 
     def _read(self, counters: dict[str, int]) -> None:

@@ -1,4 +1,4 @@
-"""Which controllers are below a target, the health counters and error counters of each."""
+"""The NVMe controllers below a target, and the health and error counters of each."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class _Abilities:
     capacity: int | None
     placement: bool = False
     limits_mw: tuple[int | None, ...] = ()
-    """The most that each power state takes."""
+    """The maximum power of each power state in mW (``None``: not stated)."""
 
 
 def controllers_of(roots: Roots, device: BlockDevice) -> tuple[str, ...]:
-    """The controllers of an NVMe namespace ("nvme0"): several if it has several paths."""
+    """The controllers of an NVMe namespace ("nvme0"); several if it has several paths."""
     if device.kind != "nvme":
         return ()
     names = (_controller(roots, name) for name in paths_of(device) or (device.name,))
@@ -42,7 +42,8 @@ def controllers_of(roots: Roots, device: BlockDevice) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Drive:
-    """A drive that can be read: the number of a ``namespace`` on it, and its disks by name."""
+    """A drive that can be read: the number of one ``namespace`` on it, and the names of its
+    disks."""
 
     namespace: int
     devices: tuple[str, ...]
@@ -51,8 +52,8 @@ class Drive:
 def drives_of(
     roots: Roots, devices: Mapping[str, BlockDevice], names: Sequence[str]
 ) -> dict[str, Drive]:
-    """The drives under these devices by the name of their first controller that is live. The
-    controllers of one drive share its counters."""
+    """The drives under these devices, by the name of the first live controller. The controllers of
+    one drive share its counters."""
     drives: dict[str, Drive] = {}
     for name in names:
         device = devices.get(name)
@@ -70,7 +71,7 @@ def drives_of(
 
 
 def controller_state(roots: Roots, controller: str) -> str | None:
-    """ "live", "connecting" ...; ``None`` if nothing says so."""
+    """The state of a controller: "live", "connecting" ...; ``None`` if unknown."""
     return read_text(f"{roots.sys}/class/nvme/{controller}/state")
 
 
@@ -128,7 +129,7 @@ class DriveHealth:
 
 
 def supports(fd: int, controller: admin.Controller, page: int) -> bool:
-    """Whether the drive lists this log page. If it lists none, it is not asked: requesting an
+    """Whether the drive lists this log page. If it lists no pages, the answer is no: requesting an
     unknown page would add an error to its log."""
     if not controller.lists_pages:
         return False
@@ -205,7 +206,7 @@ def read_nvme_counters(roots: Roots, device: BlockDevice) -> dict[str, Mapping[s
 def counter_reader(
     roots: Roots, devices: Iterable[BlockDevice]
 ) -> Callable[[], dict[str, int] | None]:
-    """A function that reads the counters of all these, by the names of model/metrics/nvme.py;
+    """A function that reads the counters of all these disks, by the names of model/metrics/nvme.py;
     ``None`` if there are none."""
     disks = [device for device in devices if device.kind == "nvme" and not device.hidden]
 

@@ -29,8 +29,8 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class ControllerLink:
-    """A controller as the kernel sees it. ``queues`` are those for I/O, ``depth`` is the length of
-    each, ``address`` a PCI address or a remote one. The times of a fabric are in seconds
+    """A controller as the kernel sees it. ``queues`` is the number of I/O queues, ``depth`` the
+    length of each, ``address`` a PCI address or a remote one. The times of a fabric are in seconds
     (``None``: not a fabric, or off)."""
 
     name: str
@@ -48,7 +48,8 @@ class ControllerLink:
 @dataclass(frozen=True, slots=True)
 class NvmePath:
     """A path to the namespace, with its own block device if there are several. ``ana`` is its
-    asymmetric access state. ``queue_types`` by number ("default", "read", "poll"; root only)."""
+    asymmetric access state. ``queue_types`` has the type of each queue by its number ("default",
+    "read", "poll"; root only)."""
 
     name: str
     controller: ControllerLink
@@ -77,8 +78,8 @@ class DriveFacts:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceTopology:
-    """A namespace and all ways to it. ``multipath`` says whether the kernel combines paths itself,
-    ``policy`` how it chooses one of several."""
+    """A namespace and all paths to it. ``multipath`` says whether the kernel combines paths itself,
+    ``policy`` how it chooses one of them."""
 
     name: str
     number: int | None
@@ -128,7 +129,7 @@ def _controller(directory: Path) -> ControllerLink:
         state=_word(read_text(directory / "state")),
         transport=_word(read_text(directory / "transport")),
         address=_word(read_text(directory / "address")),
-        # the kernel includes the admin queue, and counts the length from 0
+        # the kernel's number includes the admin queue, and its queue length is counted from 0
         queues=None if not queues else queues - 1,
         depth=None if depth is None else depth + 1,
         node=read_count(directory / "numa_node"),
@@ -166,8 +167,8 @@ def _word(text: str | None) -> str | None:
 
 
 def read_drive_facts(roots: Roots, device: BlockDevice, number: int) -> DriveFacts:
-    """Read facts of the first live controller of the namespace ``device`` with this number. Never
-    fails."""
+    """Read facts about the first live controller of the namespace ``device``, whose number is
+    given. Never fails."""
     live = [c for c in controllers_of(roots, device) if controller_state(roots, c) == LIVE]
     if not live:
         return DriveFacts(problems=("No controller of this namespace is live.",))
@@ -229,5 +230,5 @@ def _host_memory(fd: int) -> int:
 
 
 def read_path_counters(roots: Roots, names: Sequence[str]) -> dict[str, DiskCounters]:
-    """The rows of /proc/diskstats of these devices; hidden paths have one, too."""
+    """The rows of /proc/diskstats of these devices; hidden paths have such a row, too."""
     return parse_diskstats(read_bytes(roots.proc / "diskstats") or b"", names)

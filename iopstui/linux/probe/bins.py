@@ -1,4 +1,4 @@
-"""Bins of the counts: the bin of a value, and the value of a bin."""
+"""Convert a counted value to the number of its bin, and a bin to its value."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ def midpoint(index: int, bits: int) -> int:
 def counts_by_disk(
     regions: Sequence[Region], counts: Mapping[int, int], value: Callable[[int], int]
 ) -> dict[str, dict[str, dict[int, int]]]:
-    """``counts``, keyed by region number, direction and bin, as counts by name, direction and
-    ``value`` of the bin. A partition's requests also count for its disk."""
+    """Sort ``counts``, whose keys are region number, direction and bin, by disk: the result has
+    counts by name, direction and ``value`` of the bin. A partition's requests also count for its
+    disk."""
     by_disk: dict[str, dict[str, dict[int, int]]] = {
         region.name: {kind: {} for kind in KINDS} for region in regions
     }

@@ -43,10 +43,10 @@ QUEUE, COMPLETE = "block_bio_queue", "block_bio_complete"
 EVENTS = (QUEUE, COMPLETE)
 MAX_IN_FLIGHT = 1 << 14
 VALUE_BYTES = 16
-"""Value of the map: the time, and the offset of the bins of its region and direction."""
+"""Size of a value of the map: the time, and the offset of the bins of its region and direction."""
 _STRUCTS = ("bio", "bvec_iter", "block_device")
 _BIO, _PLACE, _TIME, _BANK = 6, 7, 8, 9
-# on the stack: the key, and the value before it
+# offsets on the stack: of the key, and of the value before it
 _KEY, _VALUE = -8, -24
 
 
@@ -117,7 +117,7 @@ def queue_program(
 
 
 def completion_program(kernel: BioTypes, in_flight: int, bins: CountMap) -> bytes:
-    """Counts what was noted, once."""
+    """Counts a bio that ``queue_program`` stored, once."""
     p = Program()
     p.load(8, _BIO, 1, 8 * kernel.bio_at[COMPLETE])
     p.store(STACK, _KEY, _BIO)

@@ -17,9 +17,9 @@ _LOADS = {4: 0x61, 8: 0x79}
 _STORES = {8: 0x7B}
 _WITH_NUMBER = {"=": 0xB7, "+": 0x07, "-": 0x17, "*": 0x27, "|": 0x47, "&": 0x57, "<<": 0x67,
                 ">>": 0x77, "^": 0xA7}  # fmt: skip
-# added to a code of these
+# added to one of these codes: the operand is a register
 _FROM_REGISTER = 0x08
-# of the lower 32 bits, without sign
+# jumps that compare the lower 32 bits, unsigned
 _JUMPS = {"==": 0x16, ">": 0x26, ">=": 0x36, "!=": 0x56, "<": 0xA6}
 _WIDE = {"==": 0x15, ">": 0x25, ">=": 0x35, "!=": 0x55, "<": 0xA5}
 _GOTO, _CALL, _EXIT, _LOAD_WIDE = 0x05, 0x85, 0x95, 0x18
@@ -61,11 +61,11 @@ class Program:
         self._add(_WITH_NUMBER[operation] | _FROM_REGISTER, to, register)
 
     def jump(self, register: int, test: str, n: int, to: str) -> None:
-        """Jump if the lower half of ``register``, unsigned, passes the test."""
+        """Jump if the lower 32 bits of ``register``, unsigned, pass the test."""
         self._jump(to, _JUMPS[test], register, 0, n if n < 1 << 31 else n - (1 << 32))
 
     def jump_wide(self, register: int, test: str, n: int, to: str) -> None:
-        """Jump if all of ``register``, unsigned, passes the test; ``n`` below 2^31."""
+        """Jump if all 64 bits of ``register``, unsigned, pass the test; ``n`` is below 2^31."""
         self._jump(to, _WIDE[test], register, 0, n)
 
     def jump_with(self, register: int, test: str, source: int, to: str) -> None:
@@ -73,7 +73,7 @@ class Program:
         self._jump(to, _WIDE[test] | _FROM_REGISTER, register, source, 0)
 
     def goto(self, to: str) -> None:
-        """Always."""
+        """Jump always."""
         self._jump(to, _GOTO, 0, 0, 0)
 
     def label(self, name: str) -> None:
@@ -91,7 +91,7 @@ class Program:
         self._add(0, 0, 0, 0, offset)
 
     def map(self, to: int, fd: int) -> None:
-        """``to`` = the map ``fd``, for a helper."""
+        """``to`` = the map ``fd``, as an argument of a helper."""
         self._add(_LOAD_WIDE, to, _MAP, 0, fd)
         self._add(0, 0)
 
@@ -104,11 +104,11 @@ class Program:
         self._add(_ADD_ATOMIC[size], address, register)
 
     def fetch_add(self, address: int, register: int) -> None:
-        """As ``add_atomic``; ``register`` = the previous value (Linux 5.12)."""
+        """As ``add_atomic``; then ``register`` = the previous value (Linux 5.12)."""
         self._add(_ADD_ATOMIC[8], address, register, 0, _FETCH)
 
     def end(self) -> None:
-        """Return 0."""
+        """End the program with the result 0."""
         self.do("=", 0, 0)
         self._add(_EXIT)
 
@@ -132,7 +132,7 @@ def _signed(n: int) -> int:
 
 MAP_CREATE, PROG_LOAD = 0, 5
 RAW_TRACEPOINT_OPEN, ENABLE_STATS = 17, 32
-# number of the bpf system call by machine; nothing is done on other machines
+# number of the system call bpf by machine; on other machines the probe is not available
 NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "s390x": 351,
            "ppc64le": 361, "armv7l": 386, "i686": 357}  # fmt: skip
 _ATTR_BYTES = 128
@@ -144,7 +144,7 @@ _TRACING, _RAW_TRACEPOINT = 26, 23
 # it accepts MIT (license_is_gpl_compatible, include/linux/license.h)
 _LICENSE = b"Dual MIT/GPL"
 _CREATE = struct.Struct("=7I16s")
-# union bpf_attr of BPF_PROG_LOAD up to attach_btf_id
+# the part of union bpf_attr for BPF_PROG_LOAD up to attach_btf_id
 _LOAD = struct.Struct("=IIQQIIQII16sIIIIQIIQII")
 _libc: ctypes.CDLL | None = None
 
@@ -175,8 +175,8 @@ def new_hash_map(value_bytes: int, keys: int, name: str) -> int:
 
 
 def load_program(code: bytes, tracepoint: int, name: str) -> int:
-    """A descriptor of these instructions as a program for the raw tracepoint whose type has this
-    number in the kernel's BTF. OSError if the kernel refuses."""
+    """Load these instructions as a program for the raw tracepoint whose type has this number in the
+    kernel's BTF; return its descriptor. OSError if the kernel refuses."""
     text = ctypes.create_string_buffer(code, len(code))
     license_of = ctypes.create_string_buffer(_LICENSE)
     begins, says = ctypes.addressof(text), ctypes.addressof(license_of)
@@ -187,13 +187,14 @@ def load_program(code: bytes, tracepoint: int, name: str) -> int:
 
 
 def attach_program(fd: int) -> int:
-    """A descriptor; while it is open, the program ``fd`` runs at its tracepoint. Raises
-    OSError."""
+    """Attach the program ``fd`` to its tracepoint; it runs while the returned descriptor is open.
+    Raises OSError."""
     return _create(RAW_TRACEPOINT_OPEN, struct.pack("=QI", 0, fd))
 
 
 def close_all(fds: list[int]) -> None:
-    """Close these, the newest first (programs before the maps they use), and empty the list."""
+    """Close these descriptors, the newest first (programs before the maps they use), and empty the
+    list."""
     while fds:
         with contextlib.suppress(OSError):
             os.close(fds.pop())
@@ -217,7 +218,7 @@ MAGIC = 0xEB9F
 _HEADER = struct.Struct("<HBBIIIII")
 _TYPE = struct.Struct("<III")
 PTR, STRUCT, UNION, TYPEDEF, CONST, PROTO = 2, 4, 5, 8, 10, 13
-# bytes after a type of each kind: fixed, and for each of its entries
+# bytes that follow a type of each kind: a fixed number, and a number for each of its entries
 _FIXED_BYTES = (0, 4, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 4, 0, 0)
 _ENTRY_BYTES = (0, 0, 0, 0, 12, 12, 8, 0, 0, 0, 0, 0, 0, 8, 0, 12, 0, 0, 0, 12)
 _MAX_DEPTH = 8
@@ -261,7 +262,7 @@ class Types:
         raise KeyError(name)
 
     def _walk(self, names: Collection[str]) -> list[int]:
-        # one after another, as type_id 1, 2, 3 ...
+        # types follow one another, with the ids 1, 2, 3 ...
         name_by_offset = {
             self._strings.find(b"\0" + name.encode() + b"\0") + 1: name for name in names
         }
@@ -277,7 +278,8 @@ class Types:
         return offsets
 
     def _head(self, number: int) -> tuple[int, int, int, int]:
-        """(kind, number of entries, the type it refers to, where its entries begin)."""
+        """(kind, number of entries, the type it refers to, the position of its entries) of a
+        type."""
         at = self._offsets[number]
         _, info, type_id = _TYPE.unpack_from(self._types, at)
         return info >> 24 & 31, info & 0xFFFF, type_id, at + _TYPE.size
@@ -319,7 +321,7 @@ ONLY_ROOT = "only root may load BPF programs"
 
 
 def why_no_probe(roots: Roots) -> tuple[str, str] | None:
-    """(why the probe can't run, the command that fixes it); ``None`` if no obstacle is known."""
+    """Why the probe can't run, and the command that fixes it; ``None`` if no obstacle is known."""
     if os.geteuid() != 0:
         return ONLY_ROOT, "sudo iopstui ..."
     if locked_down(roots):

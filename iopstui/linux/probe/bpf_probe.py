@@ -2,14 +2,14 @@
 cost.
 
 ``ProbeCost`` has the run time of the programs (BPF_ENABLE_STATS, bpf(2)), and how often one was
-skipped. Counting it costs some time at every run of every BPF program of the machine, so it is
-only switched on briefly from time to time. It is bound to a file descriptor: it is off when the
-process ends, however it ends.
+skipped. Measuring the run time costs some time at every run of every BPF program of the machine, so
+it is only switched on briefly from time to time. It is bound to a file descriptor, so it is off
+when the process ends, however it ends.
 
 It needs the kernel's BTF and programs with typed arguments (Linux 5.5), but no tracefs. The kernel
-checks the programs against its types when they are loaded; whether they count correctly is compared
-with /proc/diskstats until enough requests were seen. Everything is bound to file descriptors:
-nothing stays in the kernel when the process ends, however it ends."""
+checks the programs against its types when they are loaded; their counts are compared with
+/proc/diskstats until enough requests were seen. Everything is bound to file descriptors: nothing
+stays in the kernel when the process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from iopstui.model.metrics.probe import KINDS, LATENCY, MATRIX, PROCESSES, SIZES
 from iopstui.model.samples import ProbeSample
 from iopstui.text import printable
 
-# for a disk whose queues can't be read (a hidden path): as many as any driver has
+# tags of a disk whose queues can't be read (a hidden path): as many as any driver has
 MAX_TAGS = 1 << 10
 MAX_SLOTS = 1 << 17
 
@@ -54,24 +54,25 @@ def tags_and_queues(dev: int, roots: Roots, with_scheduler: bool = False) -> tup
 
 
 def new_in_flight_map(dev: int, tags: int, queues: int, bits: int, name: str) -> InFlightMap:
-    """A new map of slots of 2 to the power of ``bits`` bytes. The caller closes its descriptor.
-    OSError if the kernel refuses."""
+    """Make a map for requests in flight, with slots of 2 to the power of ``bits`` bytes. The caller
+    closes its descriptor. OSError if the kernel refuses."""
     slots = min(1 << (tags * queues - 1).bit_length(), MAX_SLOTS)
     return InFlightMap(dev, bpf.new_value_map(slots << bits, name), tags, slots - 1, bits)
 
 
 BPF_STATS_RUN_TIME = 0
-# a per-I/O program runs at least this part as often as the one that runs most
+# a program counts as one that runs per I/O if it runs at least this part as often as the one that
+# runs most
 RUNS_PER_IO = 0.3
-# once in this many readings, the kernel counts their run time until the next one
+# in one of this many readings, the kernel's measuring of their run time is on until the next one
 COUNT_EVERY = 10
 
 
 @dataclass(frozen=True, slots=True)
 class BpfRunStats:
-    """Statistics of a process's BPF programs: ``spent_ns`` of the per-I/O programs in ``ios``
-    calls (0: not counted), and the number of calls ``skipped`` because another program ran on
-    that CPU."""
+    """Statistics of a process's BPF programs: ``spent_ns`` is the time of the programs that run per
+    I/O, in ``ios`` calls (0: not counted), and ``skipped`` the number of calls left out because
+    another program ran on that CPU."""
 
     spent_ns: int
     ios: int
@@ -87,7 +88,7 @@ class BpfPrograms:
         self._files = [self._fdinfo / str(fd) for fd in fds]
 
     def read(self) -> BpfRunStats | None:
-        """``None`` if the kernel does not say."""
+        """The statistics so far; ``None`` if the kernel does not report them."""
         try:
             if not self._files:
                 self._files = [f for f in self._fdinfo.iterdir() if "prog_id" in _read_fdinfo(f)]
@@ -109,7 +110,7 @@ def _read_fdinfo(file: Path) -> dict[str, str]:
 
 
 class RunTimeStats:
-    """Switches the kernel's accounting of BPF run time on and off."""
+    """Switches the kernel's measuring of BPF run time on and off."""
 
     def __init__(self) -> None:
         self._fd = -1
@@ -119,12 +120,12 @@ class RunTimeStats:
         return self._fd >= 0
 
     def enable(self) -> None:
-        """Needs Linux 5.8 and CAP_SYS_ADMIN; without them nothing is counted."""
+        """Switch the measuring on. Without Linux 5.8 and CAP_SYS_ADMIN nothing happens."""
         if not self.enabled:
             self._fd = bpf.call(bpf.ENABLE_STATS, struct.pack("I", BPF_STATS_RUN_TIME))
 
     def end(self) -> None:
-        """Idempotent."""
+        """Switch the measuring off. Idempotent."""
         if self._fd >= 0:
             with contextlib.suppress(OSError):
                 os.close(self._fd)
@@ -132,7 +133,7 @@ class RunTimeStats:
 
 
 class ProbeCost:
-    """Adds the probe's cost to readings: the kernel's run-time count grows in one of
+    """Adds the probe's cost to readings. The kernel measures run time only during one of
     ``COUNT_EVERY`` readings."""
 
     def __init__(self, programs: BpfPrograms) -> None:
@@ -142,7 +143,7 @@ class ProbeCost:
         self._readings = 0
 
     def with_cost(self, sample: ProbeSample, busy_s: float | None) -> ProbeSample:
-        """``sample`` with these costs. ``busy_s``: the CPU time of the reader."""
+        """``sample`` with these costs added. ``busy_s`` is the CPU time of the reader."""
         self._readings += 1
         stats = self._programs.read() or self._stats
         if self._run_time.enabled:
@@ -156,7 +157,7 @@ class ProbeCost:
         )  # fmt: skip
 
     def close(self) -> None:
-        """Idempotent."""
+        """Switch the measuring of run time off. Idempotent."""
         self._run_time.end()
 
 
@@ -164,11 +165,11 @@ BTF = "kernel/btf/vmlinux"
 MAX_BANKS = 8
 MAX_BANK_BYTES = 4 << 20
 MAX_MATRIX_BITS = 9
-"""Most CPUs of the matrix: with 512 it takes 2 MiB."""
-# number of requests that proves that the programs count
+"""Bits of a CPU's number in the matrix: with 512 CPUs it takes 2 MiB."""
+# so many requests are enough to prove that the programs count
 ENOUGH_REQUESTS = 1000
 MIN_SEEN_SHARE = 0.9
-# fields of a disk's stat (Documentation/block/stat.rst)
+# positions of counts in a disk's stat file (Documentation/block/stat.rst)
 _COMPLETED_AT = {"read": 0, "write": 4, "discard": 11}
 _FLUSHES_AT = 15
 _ZEROS = bytes(counting.KIND_BYTES)
@@ -180,7 +181,7 @@ class ProbeUnusable(Exception):
 
 
 def loadable_parts(roots: Roots) -> tuple[str, ...]:
-    """The parts that the probe could count here: loads the programs without attaching them.
+    """The parts that the probe could count here: loads the programs without attaching them. Raises
     ProbeUnusable."""
     probe = BpfProbe((Region("", 0, 0),), 1, Clock(), roots, attach=False)
     parts = probe.parts
@@ -189,14 +190,14 @@ def loadable_parts(roots: Roots) -> tuple[str, ...]:
 
 
 class _Completed(NamedTuple):
-    """What a disk has completed: requests by kind, and flushes (``None`` before Linux 5.5)."""
+    """Counts of a disk's completions: requests by kind, and flushes (``None`` before Linux 5.5)."""
 
     ios: Mapping[str, int]
     flushes: int | None
 
 
 class BpfProbe:
-    """Counts from construction on; raises ProbeUnusable if it can't."""
+    """Counts from its construction on; raises ProbeUnusable if counting is not possible here."""
 
     def __init__(
         self, regions: Sequence[Region], probe_number: int, clock: Clock, roots: Roots,
@@ -231,7 +232,7 @@ class BpfProbe:
             self.close()
             raise ProbeUnusable(f"the kernel refuses the programs ({error.strerror})") from None
         self._costs = ProbeCost(BpfPrograms(os.getpid(), fds=programs))
-        # dm counts the parts of a bio that it splits
+        # leave out disks counted by bios: dm counts the parts of a bio that it splits
         self._completed_at_start = {
             r: self._completed(r) for r in regions if r.last is None and not r.bios
         }
@@ -260,7 +261,7 @@ class BpfProbe:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What the probe counts."""
+        """The things that the probe counts."""
         more = {WAY: self._slowest, SIZES: self._slowest, MATRIX: self._matrix,
                 PROCESSES: self._tasks}  # fmt: skip
         return (LATENCY, *(part for part, reader in more.items() if reader is not None))
@@ -270,7 +271,7 @@ class BpfProbe:
         return self._problem
 
     def close(self) -> None:
-        """The kernel removes the programs. Idempotent."""
+        """Close all descriptors, so that the kernel removes the programs. Idempotent."""
         memory, self._memory = self._memory, None
         slowest_memory, self._slowest_memory, self._slowest = self._slowest_memory, None, None
         tasks_memory, self._tasks_memory, self._tasks = self._tasks_memory, None, None
@@ -332,7 +333,7 @@ class BpfProbe:
         ]
 
     def _load_program(self, text: bytes, event: str, tracepoint: int) -> int:
-        # the kernel takes names of 15 letters
+        # the kernel accepts names of at most 15 letters
         name = f"iops_{event.removeprefix('block_').removeprefix('rq_')}"[:15]
         fd = bpf.load_program(text, tracepoint, name)
         self._fds.append(fd)
@@ -372,7 +373,7 @@ class BpfProbe:
         return tasks.TaskMap(self._fds[-1], rows, banks)
 
     def _new_slowest_map(self) -> slowest.SlowestMap:
-        # a CPU's number may be as high as that of the last possible one
+        # a CPU's number may be as high as the last possible CPU's
         cpus = 1 << (max(possible_cpus(self._roots), default=0)).bit_length()
         fd = bpf.new_value_map(slowest.map_bytes(cpus), "iops_slowest")
         self._fds.append(fd)
@@ -385,7 +386,7 @@ class BpfProbe:
         return in_flight_map
 
     def _new_bins_map(self) -> tuple[CountMap, int]:
-        """The map of bins, and the number of bytes to map into memory."""
+        """Make the map of bins; return it and the number of bytes to map into memory."""
         cpus = os.cpu_count() or 1
         waiting_at = 1 << (len(self._regions) - 1).bit_length() << counting.REGION_BITS
         bank = 2 * waiting_at
@@ -414,7 +415,8 @@ class BpfProbe:
         )  # fmt: skip
 
     def _counts(self, memory: mmap.mmap, offset: int, kind_bytes: int) -> dict[int, int]:
-        """The counts from ``offset`` on in each region, over all banks, by the key of bins.py."""
+        """The counts from ``offset`` on in each region, summed over all banks, by the key of
+        bins.py."""
         counts: dict[int, int] = {}
         zeros = _ZEROS[:kind_bytes]
         for bank in range(self._bins.banks):
@@ -428,7 +430,7 @@ class BpfProbe:
         return counts
 
     def _by_cpu(self) -> dict[int, dict[int, int]]:
-        """Requests by the CPU that allocated them and the one that completed them."""
+        """Requests by the CPU that allocated them and the CPU that completed them."""
         matrix: dict[int, dict[int, int]] = {}
         if self._matrix is None or self._matrix_memory is None:
             return matrix
@@ -450,8 +452,8 @@ class BpfProbe:
     def _with_uncounted(
         self, sample: ProbeSample, completed: Mapping[Region, _Completed]
     ) -> ProbeSample:
-        """Add completions at which the kernel did not run the programs to the missed ones. Under
-        load these are up to 1 in 100, and the kernel's count of such misses may stay at 0; the
+        """Count completions at which the kernel did not run the programs as missed. Under load
+        these are up to 1 in 100, and the kernel's own count of such misses may stay at 0; the
         disk's counters show how many there are."""
         known_missed = sample.counts["missed"] + sample.counts["skipped"]
         short = 0
@@ -463,16 +465,16 @@ class BpfProbe:
         return replace(sample, counts={**sample.counts, "missed": missed})
 
     def _verify(self, sample: ProbeSample, completed: Mapping[Region, _Completed]) -> None:
-        """Check that requests are counted: if a later kernel changes the meaning of the
-        tracepoints, some or all would be missed. ``completed`` was read before the bins: a thousand
-        requests may end while they are read."""
+        """Check that requests are counted: some or all would be missed if a later kernel changed
+        the meaning of the tracepoints. ``completed`` was read before the bins: a thousand requests
+        may end while they are read."""
         missed = sample.counts["missed"] + sample.counts["skipped"]
         for region, before in list(self._unverified.items()):
             requests, counted = _compared(completed[region], before, sample, region)
             if requests < ENOUGH_REQUESTS:
                 continue
             del self._unverified[region]
-            # requests that the probe saw; writes are excluded if there was a flush
+            # requests that the probe saw; writes are left out if there was a flush
             seen = missed + sum(sum(bins.values()) for bins in sample.device[region.name].values())
             too_few = counted + missed < MIN_SEEN_SHARE * requests
             if too_few or missed > (1 - MIN_SEEN_SHARE) * seen:
@@ -484,9 +486,9 @@ class BpfProbe:
 def _compared(
     now: _Completed, before: _Completed, sample: ProbeSample, region: Region
 ) -> tuple[int, int]:
-    """Requests completed since ``before``, and how many of them were counted. Writes are left out
-    if there was a flush: diskstats counts each sync of a program as a write, but several syncs may
-    reach the device as one flush."""
+    """How many requests completed since ``before``, and how many of them were counted. Writes are
+    left out if there was a flush: diskstats counts each sync of a program as a write, but several
+    syncs may reach the device as one flush."""
     kinds = set(now.ios) & set(before.ios)
     if now.flushes is None or now.flushes != before.flushes:
         kinds.discard("write")

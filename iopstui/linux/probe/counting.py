@@ -3,7 +3,7 @@
 process (tasks.py), and keep the slowest ones (slowest.py).
 
 A request is known by its address. At its issue the address and the time are stored in the slot of
-its queue and tag (the scheduler's tag, if there is a scheduler). No two requests of a disk in
+its queue and tag (the scheduler's tag, if there is a scheduler). No two requests that a disk has in
 flight have the same slot, so this takes one load and two stores, where a hash map would take a lock
 and a search. At its completion the difference is counted in fio's bin, in the bank of the CPU. All
 of it is in the memory of maps, which is read without system calls. The instructions are fixed
@@ -29,15 +29,16 @@ NAMES = (
     *STRUCTS, *slowest.STRUCTS, *(f"btf_trace_{event}" for event in (*EVENTS, INSERT)),
 )  # fmt: skip
 
-# a slot: the request, the time of its issue, and with ``Details`` the fields of slowest.py
+# contents of a slot: the request, the time of its issue, and with ``Details`` the fields of
+# slowest.py
 SLOT_BITS = 4
 BINS_BITS, REGION_BITS = 3 + 11, 3 + 11 + 2
 KIND_BYTES, REGION_BYTES = 1 << BINS_BITS, 1 << REGION_BITS
 LAST_BIN = (KIND_BYTES >> 3) - 1
-# the highest bit of a latency (ns) that has bins of its own
+# the highest bit of the largest latencies (ns) that have bins of their own
 _HIGHEST = LAST_BIN >> BUCKET_BITS
 _HIGHEST += BUCKET_BITS - 1
-# what stands behind the banks
+# counters that follow the banks
 MISSED, REQUEUED = 0, 8
 COUNTERS_BYTES = 16
 # enum req_op, include/linux/blk_types.h: the first 8 bits; operations from DRV_IN on have no
@@ -47,15 +48,16 @@ OPERATION, _READ, _FLUSH, _DISCARD, _ERASE, PASSTHROUGH = 0xFF, 0, 2, 3, 5, 32
 _MAJOR_AT = 20
 _NO_TAG = 0xFFFFFFFF
 RQ, SLOT, REGION, KIND = 6, 7, 8, 9
-# on the stack
+# offsets on the stack
 _NOW, _BIN, _CPU, _ARGUMENTS = -8, -16, -24, -32
 _STACK = 10
 FLUSH = 3
-"""Comes after read, write and discard; its latencies are not counted, because it has no sectors.
-The bins of sizes are in the place of its bins."""
+"""Number of the kind after read, write and discard. A flush's latency is not counted, because it
+has no sectors. The bins of sizes are stored where its bins would be."""
 SIZES_AT = FLUSH << BINS_BITS
 SIZE_KIND_BITS = 9
-"""Bins of sizes of one direction, in bytes: one for each power of two."""
+"""Bits of the number of a bin of sizes in one direction; there is a bin for each power of two of
+bytes."""
 _SIZE_SHIFT = BUCKET_BITS + 3
 
 
@@ -83,8 +85,8 @@ class KernelTypes:
 
 @dataclass(frozen=True, slots=True)
 class InFlightMap:
-    """Map of the requests in flight of the disk ``dev``: ``fd`` with ``mask`` + 1 slots of 2 to the
-    power of ``bits`` bytes, ``tags`` for each queue."""
+    """Map of the requests in flight of the disk ``dev``: the map ``fd`` has ``mask`` + 1 slots of 2
+    to the power of ``bits`` bytes, ``tags`` for each queue."""
 
     dev: int
     fd: int
@@ -95,9 +97,10 @@ class InFlightMap:
 
 @dataclass(frozen=True, slots=True)
 class CountMap:
-    """The map ``fd`` of counts: ``banks`` (a power of two) of the bins of all regions,
-    ``bank_bits`` each, then the counters. A bank has the bins of the device's time, and from
-    ``waiting_at`` (a power of two) on those of the time from allocation to issue."""
+    """The map ``fd`` of counts: a number of ``banks`` (a power of two), each with the bins of all
+    regions in 2 to the power of ``bank_bits`` bytes, then the counters. A bank has the bins of the
+    time in the device, and from ``waiting_at`` (a power of two) on the bins of the time from
+    allocation to issue."""
 
     fd: int
     banks: int
@@ -107,8 +110,8 @@ class CountMap:
 
 @dataclass(frozen=True, slots=True)
 class MatrixMap:
-    """The map ``fd`` of requests by the CPU that completed them and, within it, the CPU that
-    allocated them; 2 to the power of ``bits`` CPUs."""
+    """The map ``fd`` of requests by the CPU that completed them and the CPU that allocated them,
+    with room for 2 to the power of ``bits`` CPUs."""
 
     fd: int
     bits: int
@@ -152,14 +155,14 @@ def _kernel_types(types: Types) -> KernelTypes:
 
 
 def argument_of(types: Types, event: str, struct_name: str) -> int:
-    """The position of the argument of a tracepoint that points to this struct. KeyError or
+    """The index of the argument of a tracepoint that points to this struct. Raises KeyError or
     ValueError."""
-    # the first is the tracepoint's own
+    # the first parameter is the tracepoint's own
     return types.parameters(f"btf_trace_{event}")[1:].index(struct_name)
 
 
 def insertion_program(kernel: KernelTypes, slots: Sequence[InFlightMap]) -> bytes:
-    """Stores who hands a request to a scheduler or a queue, and the time."""
+    """Stores the thread that hands a request to a scheduler or a queue, and the time."""
     p = Program()
     _select_requests(p, kernel, INSERT, slots, origin=True)
     assert kernel.origin is not None
@@ -174,7 +177,7 @@ def insertion_program(kernel: KernelTypes, slots: Sequence[InFlightMap]) -> byte
 
 
 def issue_program(kernel: KernelTypes, slots: Sequence[InFlightMap], origin: bool = False) -> bytes:
-    """Stores the request and the time; with ``origin`` also who sends it, if it was not
+    """Stores the request and the time; with ``origin`` also the thread that sends it, if it was not
     inserted."""
     p = Program()
     _select_requests(p, kernel, ISSUE, slots, origin=origin)
@@ -198,8 +201,9 @@ def completion_program(
     regions: Sequence[Region],
     details: Details | None = None,
 ) -> bytes:
-    """Counts a stored request once, in its region, direction and bin. With ``details`` also the
-    time before its issue, its size, CPUs and process, and offers it to the slowest requests."""
+    """Counts a stored request once, in its region, direction and bin. With ``details`` it also
+    counts the time before its issue, its size, CPUs and process, and offers it to the sets of
+    slowest requests."""
     p = Program()
     if details is not None:
         p.store(_STACK, _ARGUMENTS, 1)
@@ -232,7 +236,7 @@ def completion_program(
 
 
 def requeue_program(kernel: KernelTypes, slots: Sequence[InFlightMap], bins: CountMap) -> bytes:
-    """Counts requests that are sent again, and stores in slots of slowest.py since when they
+    """Counts requests that are sent again, and stores in the slots of slowest.py when each began to
     wait."""
     p = Program()
     _select_requests(p, kernel, REQUEUE, slots)
@@ -272,8 +276,8 @@ def _count_details(p: Program, kernel: KernelTypes, bins: CountMap, details: Det
 
 
 def _count_waiting(p: Program, origin: slowest.OriginTypes, bins: CountMap) -> None:
-    """Count the time from its allocation, if the kernel records that (queue/iostats), to its
-    issue."""
+    """Count the time from the request's allocation, if the kernel records that (queue/iostats), to
+    its issue."""
     p.load(8, 0, SLOT, slowest.ISSUED)
     p.load(8, 3, RQ, origin.start_time)
     p.jump_wide(3, "==", 0, "waited")
@@ -286,7 +290,8 @@ def _count_waiting(p: Program, origin: slowest.OriginTypes, bins: CountMap) -> N
 
 
 def _count_size(p: Program, size_at: int, bins: CountMap) -> None:
-    """Count its size by the highest bit, which is in the upper part of a bin's number."""
+    """Count the request by its size: by the highest bit, which is in the upper part of a bin's
+    number."""
     p.load(8, 1, _STACK, _ARGUMENTS)
     p.load(8, 0, 1, size_at)
     load_bin(p, "size ")
@@ -305,7 +310,7 @@ def _count_cpus(p: Program, origin: slowest.OriginTypes, matrix: MatrixMap) -> N
     p.load(8, 4, _STACK, _CPU)
     p.do("&", 4, (1 << matrix.bits) - 1)
     p.do("<<", 4, matrix.bits)
-    # not "|", after which Linux 6.1 knows no bounds
+    # an addition, because Linux 6.1 knows no bounds after "|"
     p.do_with("+", 3, 4)
     p.do("<<", 3, 3)
     p.value(2, matrix.fd)
@@ -314,8 +319,8 @@ def _count_cpus(p: Program, origin: slowest.OriginTypes, matrix: MatrixMap) -> N
 
 
 def _count_in_bank(p: Program, bins: CountMap, offset: int, kind: int) -> None:
-    """Count in the bin at offset r1 of REGION's bins of a direction (the register ``kind`` has
-    their offset), in the bank of this CPU."""
+    """Count in the bin at offset r1 among the bins of a direction in REGION (the register ``kind``
+    has their offset), in the bank of this CPU."""
     p.load(8, 0, _STACK, _CPU)
     p.do("&", 0, bins.banks - 1)
     p.do("<<", 0, bins.bank_bits)
@@ -326,8 +331,7 @@ def _count_in_bank(p: Program, bins: CountMap, offset: int, kind: int) -> None:
 
 
 def _offer_to_slowest(p: Program, kernel: KernelTypes, slowest_map: slowest.SlowestMap) -> None:
-    """Sets KIND to the set of this CPU, buffer and direction, and offers the request to both
-    sets."""
+    """Set KIND to the set of this CPU, buffer and direction, and offer the request to both sets."""
     p.do(">>", KIND, BINS_BITS)
     p.do("*", KIND, 2 * slowest.SET_BYTES)
     p.do("+", KIND, slowest.HEAD_BYTES)
@@ -351,7 +355,7 @@ def _offer_to_slowest(p: Program, kernel: KernelTypes, slowest_map: slowest.Slow
 
 
 def count_one(p: Program) -> None:
-    """Add one to the 8 bytes at r2."""
+    """Add one to the 8-byte counter at r2."""
     p.do("=", 3, 1)
     p.add_atomic(2, 3)
 
@@ -389,9 +393,9 @@ def _select_requests(
     regions: Sequence[Region] = (),
     origin: bool = False,
 ) -> None:
-    """Skip requests of other disks and those without sectors (with ``origin``: that are no flush).
-    Then RQ is the request, SLOT its slot's address; if ``regions`` are given, REGION and KIND are
-    the offsets of its bins."""
+    """Skip requests of other disks and those without sectors (with ``origin``, flushes are not
+    skipped). Then RQ is the request, SLOT its slot's address; if ``regions`` are given, REGION and
+    KIND are the offsets of its bins."""
     at = kernel.request_at[event]
     p.load(8, RQ, 1, 8 * at)
     if event == COMPLETE:
@@ -417,8 +421,8 @@ def _select_requests(
 def _select_slot(
     p: Program, kernel: KernelTypes, slots: Sequence[InFlightMap], regions: Sequence[Region]
 ) -> None:
-    """SLOT = the address of the request's slot in its disk's map; jump to ``out`` if it has
-    none."""
+    """SLOT = the address of the request's slot in its disk's map; jump to ``out`` if the request
+    has no slot."""
     for number, disk in enumerate(slots):
         p.jump(3, "!=", disk.dev, f"no {number}")
         p.do("*", SLOT, disk.tags)
@@ -438,7 +442,8 @@ def _select_slot(
 def _select_region(
     p: Program, kernel: KernelTypes, number: int, dev: int, regions: Sequence[Region]
 ) -> None:
-    """Select the smallest region with the request, or the whole disk if there is no other."""
+    """Select the smallest region that contains the request; without a partition that is the whole
+    disk."""
     on_disk = [(index, region) for index, region in enumerate(regions) if dev in region.devs]
     p.load(8, 3, RQ, kernel.sector)
     for index, region in on_disk:
@@ -456,8 +461,8 @@ def _select_region(
 
 
 def load_direction(p: Program, flushes: bool) -> None:
-    """KIND = the offset of the bins of this operation: 0 read, 1 write, 2 discard, as in the first
-    letter of a tracepoint's rwbs; 3 flush."""
+    """KIND = the offset of the bins of this operation: of kind 0 read, 1 write or 2 discard, as in
+    the first letter of a tracepoint's rwbs, or 3 flush."""
     p.jump(KIND, "==", _READ, "kind")
     p.jump(KIND, "==", _DISCARD, "discard")
     p.jump(KIND, "==", _ERASE, "discard")

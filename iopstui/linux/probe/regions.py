@@ -18,7 +18,7 @@ class Region:
     counted separately, or the whole disk (0 and ``None``). ``bios``: the disk has no requests of
     its own. ``paths``: major and minor of the hidden disks that carry its requests, instead of its
     own (NVMe multipath; a bio that came to the disk is completed under its path's number).
-    ``level``: an Exemplar's."""
+    ``level`` is the one in Exemplar."""
 
     name: str
     major: int
@@ -38,8 +38,8 @@ class Region:
 
 
 def regions(names: Iterable[str], devices: Mapping[str, BlockDevice], roots: Roots) -> list[Region]:
-    """Regions of those ``names`` that have a device number, a partition with its disk. At most
-    MAX_REGIONS, the first ones."""
+    """Regions of those ``names`` that have a device number; with a partition comes its disk. Only
+    the first MAX_REGIONS are returned."""
     by_name: dict[str, Region] = {}
     for name in names:
         device = devices.get(name)
@@ -63,7 +63,7 @@ def _disk_region(disk: BlockDevice, devices: Mapping[str, BlockDevice], roots: R
     counters_by_name = (
         parse_diskstats(read_bytes(roots.proc / "diskstats") or b"", hidden) if hidden else {}
     )
-    # a hidden disk has no file with its number in sysfs
+    # a hidden disk has no file in sysfs with its number
     paths = tuple((counters.major, counters.minor) for counters in counters_by_name.values())
     bios = not disk.hctxs and not paths
     return Region(disk.name, disk.major, disk.minor, bios=bios, paths=paths)

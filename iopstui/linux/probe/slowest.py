@@ -1,10 +1,10 @@
 """The slowest requests and a random sample, kept in the kernel, and how they are read. Each CPU has
 its own sets, written only by its completions: for each direction the COUNT requests with the
 largest key. The key of one set is the time from allocation to completion; the key of the other is a
-hash of the time, which gives a uniform random sample. The largest of all CPUs together are exact
-for both. Most requests cost only a comparison with the smallest key of each set. There are two
-buffers: the programs write to the one named in word 0 of the map; the reader swaps them, reads the
-other one, and empties it."""
+hash of the time, which gives a uniform random sample. The largest keys of all CPUs together are
+exact for both sets. Most requests cost only a comparison with the smallest key of each set. There
+are two buffers: the programs write to the one named in word 0 of the map; the reader swaps them,
+reads the other one, and empties it."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ STRUCTS = (
     "kernfs_node",
 )
 SET_SIZE = 10
-"""Requests in a set."""
-# a slot of counting.py: request, issued, inserted, thread and process, the kernel's task, scratch
+"""Number of requests in a set."""
+# contents of a slot of counting.py: request, issued, inserted, thread and process, the kernel's
+# task, scratch
 ISSUED, INSERTED, OWNER, TASK, SCRATCH = 8, 16, 24, 32, 40
 COMM_BYTES = 16
 SLOT_BITS = 6
-# layout of a set: the smallest key and its index, all keys, then the requests' facts
+# layout of a set: the smallest key and its index, all keys, then an entry for each request
 _SMALLEST, _SMALLEST_AT, _KEYS = 0, 8, 16
 _ENTRIES = _KEYS + 8 * SET_SIZE
 _ENTRY = struct.Struct("<6Q6IQ16sII")
@@ -56,7 +57,7 @@ _HEAD = struct.Struct(f"<{SET_SIZE}Q")
 # odd 64-bit constants of MurmurHash3's finalizer
 _MIX_1, _MIX_2 = 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53
 _MASK = (1 << 64) - 1
-# registers and places on the stack, as in counting.py
+# registers and offsets on the stack, as in counting.py
 _RQ, _SLOT, _REGION, _SET = 6, 7, 8, 9
 _STACK, _NOW, _CPU, _ARGUMENTS, _PLACE = 10, -8, -24, -32, -40
 REGION_BITS = 16
@@ -79,8 +80,8 @@ class OriginTypes:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Offsets of an entry's other parts, as in KernelTypes (counting.py), and the position of the
-    request's error among the arguments."""
+    """Offsets of the other parts of an entry, as in KernelTypes (counting.py), and the position of
+    the request's error among the arguments."""
 
     origin: OriginTypes
     hctx: int
@@ -93,19 +94,19 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class SlowestMap:
-    """The map ``fd`` with sets of ``cpus`` CPUs (a power of two)."""
+    """The map (descriptor ``fd``) that holds the sets of each CPU; ``cpus`` is a power of two."""
 
     fd: int
     cpus: int
 
     @property
     def size(self) -> int:
-        """Bytes of its value."""
+        """Size of the map's value in bytes."""
         return map_bytes(self.cpus)
 
 
 def map_bytes(cpus: int) -> int:
-    """Bytes of a map for this number of CPUs."""
+    """Size in bytes of a map for this number of CPUs."""
     return HEAD_BYTES + cpus * CPU_BYTES
 
 
@@ -128,8 +129,8 @@ def origin_of(types: Types) -> OriginTypes | None:
 
 
 def jump_if_inserted(p: Program, origin: OriginTypes, to: str) -> None:
-    """Jump if the slot has an insertion of this request that was not issued since. (An older one
-    was left by an earlier request whose end was not seen.)"""
+    """Jump if the slot has an insertion of this request that was not issued since. (An older
+    insertion may be left from an earlier request whose end was not seen.)"""
     p.load(8, 3, _SLOT, 0)
     p.jump_with(3, "!=", _RQ, "anew")
     p.load(8, 3, _SLOT, ISSUED)
@@ -141,7 +142,7 @@ def jump_if_inserted(p: Program, origin: OriginTypes, to: str) -> None:
 
 
 def note_insertion(p: Program, requeued: bool) -> None:
-    """Store r0 as the time of the insertion; its lowest bit says that the request was sent back."""
+    """Store r0 as the time of the insertion. Its lowest bit is set if the request was sent back."""
     p.do("|", 0, 1)
     if not requeued:
         p.do("-", 0, 1)
@@ -175,7 +176,7 @@ def offer(p: Program, entry: Entry) -> None:
 
 
 def _mix(p: Program) -> None:
-    """r4 = hash of r4."""
+    """Replace r4 by its hash."""
     for constant in (_MIX_1, _MIX_2):
         p.do_with("=", 3, 4)
         p.do(">>", 3, 33)
@@ -221,7 +222,7 @@ def _find_smallest(p: Program, name: str) -> None:
 
 
 def _fill(p: Program, entry: Entry) -> None:
-    """Write the entry at the offset in the set that r5 has. Clobbers r0 to r3."""
+    """Write the entry at offset r5 of the set. Clobbers r0 to r3."""
     origin, at = entry.origin, iter(range(_ENTRIES, 1 << 12, 8))
     for address, offset in (
         (_STACK, _NOW), (_SLOT, ISSUED), (_SLOT, INSERTED), (_RQ, origin.start_time),
@@ -245,7 +246,7 @@ def _fill(p: Program, entry: Entry) -> None:
     p.load(8, 1, _STACK, _ARGUMENTS)
     p.load(8, 1, 1, 8 * entry.error_at)
     p.store(5, end, 1)
-    # safe even if the thread is gone; its number shows whether it was this thread
+    # safe even if the thread is gone; the stored number shows whether the name is of this thread
     p.store(_STACK, _PLACE, 5)
     for offset, size, to in ((origin.comm, COMM_BYTES, name), (origin.pid, 4, end + 4)):
         p.load(8, 1, _STACK, _PLACE)
@@ -275,13 +276,13 @@ def load_group(p: Program, origin: OriginTypes) -> None:
 
 
 def _pair(p: Program, at: int, low: tuple[int, int], high: tuple[int, int]) -> None:
-    """Two words of 32 bits."""
+    """Store two words of 32 bits at offset ``at`` of the entry."""
     p.load(4, 2, *high)
     _with_upper(p, at, low)
 
 
 def _with_upper(p: Program, at: int, low: tuple[int, int]) -> None:
-    """The word at ``low``, and r2 above it."""
+    """Store at offset ``at`` the word at ``low``, with r2 as the upper word."""
     p.load(4, 1, *low)
     p.do("<<", 2, 32)
     p.do_with("|", 1, 2)
@@ -307,7 +308,8 @@ class SlowestReader:
         self._memory[:HEAD_BYTES] = self._buffer.to_bytes(HEAD_BYTES, "little")
 
     def read(self) -> tuple[Exemplar, ...]:
-        """Read the buffer written until ``swap_buffers``, and empty it. Slowest first."""
+        """Read the buffer that was written until ``swap_buffers``, and empty it. Returns the
+        slowest first."""
         by_request: dict[tuple[int, ...], Exemplar] = {}
         for kind in SLOW_KINDS:
             for sampled in (False, True):
@@ -328,7 +330,7 @@ class SlowestReader:
         return tuple(sorted(by_request.values(), key=lambda request: -request.total_ns))
 
     def _largest(self, kind: int, sampled: bool) -> Iterator[tuple[int, bytes]]:
-        """The largest keys of all CPUs, with their entries."""
+        """The largest keys of all CPUs with their entries."""
         memory, keys = self._memory, []
         for cpu in range(self._cpus):
             at = HEAD_BYTES + cpu * CPU_BYTES + (self._buffer ^ 1) * BUFFER_BYTES
@@ -345,7 +347,7 @@ class SlowestReader:
             memory[at : at + _ENTRIES] = _EMPTY
 
     def _exemplar(self, kind: str, key: int, data: bytes, sampled: bool) -> Exemplar | None:
-        """``None`` if the entry does not belong to its key."""
+        """The request in an entry; ``None`` if the entry does not belong to its key."""
         (completed, issued, inserted, allocated, owner, sector, size, flags, cpu, cpu_done, hctx,
          region, group, comm, error, comm_tid) = _ENTRY.unpack(data)  # fmt: skip
         expected_key = (
@@ -354,7 +356,7 @@ class SlowestReader:
         if key != expected_key or region >= len(self._regions) or issued > completed:
             return None
         of, placed = self._regions[region], kind != FLUSHES
-        # it is of an earlier request: its end was not seen
+        # the insertion is of an earlier request, whose end was not seen
         queued = inserted if inserted >= allocated and inserted else None
         return Exemplar(
             disk=of.name, kind=kind, slow=not sampled, sampled=sampled,

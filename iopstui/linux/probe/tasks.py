@@ -1,8 +1,8 @@
 """Latencies by process and cgroup, counted in the kernel, and how they are read.
 
 A table of rows, each of one process, cgroup, region and bank of CPUs. A completion looks for its
-row in PLACES places, takes an empty one, or counts as lost. The reader empties rows without
-requests since the last reading, to make room for others."""
+row at PLACES positions, takes an empty one of these, or counts as lost. The reader empties rows
+without requests since the last reading, to make room for others."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ PLACES = 4
 MAX_TASKS = 64
 MAX_BANKS = 4
 BANK_ROWS = 128
-# a row: bins of 4 bytes for each direction, then its process and cgroup, bytes, and first thread
-# fio's bins in one of these: 12 % wide
+# contents of a row: bins of 4 bytes for each direction, then its process and cgroup, bytes, and
+# first thread; one bin spans several of fio's and is 12 % wide
 _MERGED_BITS = 3
 _KIND_BYTES = 1 << 10
 _KEY, _GROUP, _BYTES, _OWNER, _COMM, _COMM_TID = range(len(KINDS) << 10, (len(KINDS) << 10) + 48, 8)
 _COMM_TID += 8
 _HEAD = struct.Struct("<4Q16sI")
-# a key: process, region, bank; it is never 0
+# fields of a key: process, region, bank; a key is never 0
 _REGION_AT, _BANK_AT, _USED = 32, 48, 1 << 56
 _SECTOR_BITS = 9
 _EMPTY = bytes(ROW_BYTES)
 _WORD = (1 << 32) - 1
 # 2^64 divided by the golden ratio (Knuth, multiplicative hashing)
 _HASH = 0x9E3779B97F4A7C15
-# registers and places on the stack, as in counting.py
+# registers and offsets on the stack, as in counting.py
 _RQ, _SLOT, _REGION, _KIND = 6, 7, 8, 9
 _BIN, _CPU, _ARGUMENTS, _ROW, _KEY_OF = -16, -24, -32, -40, -48
 
@@ -48,7 +48,7 @@ _BIN, _CPU, _ARGUMENTS, _ROW, _KEY_OF = -16, -24, -32, -40, -48
 @dataclass(frozen=True, slots=True)
 class TaskMap:
     """The map ``fd`` with ``rows`` (a power of two) for ``banks`` of CPUs (a power of two), then
-    the number of requests without room."""
+    the number of requests that found no row."""
 
     fd: int
     rows: int
@@ -56,24 +56,24 @@ class TaskMap:
 
     @property
     def size(self) -> int:
-        """Bytes of its value."""
+        """Size of the map's value in bytes."""
         return map_bytes(self.rows)
 
 
 def map_bytes(rows: int) -> int:
-    """Bytes of a map with this number of rows."""
+    """Size in bytes of a map with this number of rows."""
     return (rows << ROW_BITS) + 8
 
 
 def size_for(cpus: int) -> tuple[int, int]:
-    """(rows, banks) of the map for this number of CPUs."""
+    """The numbers (rows, banks) of the map for this number of CPUs."""
     banks = min(1 << (cpus - 1).bit_length(), MAX_BANKS)
     return BANK_ROWS * banks, banks
 
 
 def count_task(p: Program, origin: slowest.OriginTypes, size_at: int, tasks: TaskMap) -> None:
-    """Count the request in the row of its process and cgroup. The offset of its bin, in fio's bins
-    of 8 bytes, is on the stack; ``size_at`` is the argument with its size."""
+    """Count the request in the row of its process and cgroup. On the stack is the offset of its bin
+    among fio's bins (8 bytes each); ``size_at`` is the argument with its size."""
     _load_key(p, origin, tasks)
     for place in range(PLACES):
         p.do("+", 5, min(place, 1))
@@ -110,7 +110,7 @@ def count_task(p: Program, origin: slowest.OriginTypes, size_at: int, tasks: Tas
 
 
 def _load_key(p: Program, origin: slowest.OriginTypes, tasks: TaskMap) -> None:
-    """r1 = its cgroup, r4 = the other part of the key, r5 = their hash."""
+    """r1 = the request's cgroup, r4 = the other part of the key, r5 = the hash of both."""
     slowest.load_group(p, origin)
     p.load(8, 4, _SLOT, slowest.OWNER)
     p.do(">>", 4, 32)
@@ -177,13 +177,13 @@ class TaskReader:
 
     @property
     def left_out(self) -> int:
-        """Since the beginning."""
+        """The number of requests in no returned row since the beginning."""
         lost = self._memory[self._rows << ROW_BITS : (self._rows << ROW_BITS) + 8]
         return self._more + int.from_bytes(lost, "little")
 
     def read(self) -> tuple[TaskCounts, ...]:
         """Cumulative counts of tasks that had requests since the last reading, at most MAX_TASKS,
-        those with most first."""
+        the tasks with most requests first."""
         for total in self._totals.values():
             total.grown = 0
         with memoryview(self._memory) as memory:
@@ -224,7 +224,7 @@ class TaskReader:
         if total is None:
             thread = owner & _WORD
             known = printable(comm.split(b"\0", 1)[0].decode("utf-8", "replace"))
-            # the first thread has the name of the process
+            # the first thread's name is the process's name
             name = known if tid == thread == pid else self._name_of(pid) or known
             total = self._totals[pid, region, group] = _Total(name, 0, 0, {})
         total.bytes += size - size_before
@@ -236,7 +236,7 @@ class TaskReader:
 
 
 def _add(bins: dict[int, int], now: bytes, before: bytes) -> int:
-    """Add what has grown to ``bins``, and return how much."""
+    """Add the growth since the last reading to ``bins``, and return how much it is."""
     grown = 0
     words = zip(memoryview(now).cast("I"), memoryview(before).cast("I"), strict=True)
     for index, (count, last) in enumerate(words):

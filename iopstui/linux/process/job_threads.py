@@ -1,4 +1,4 @@
-"""CPU and CPU usage of each thread of the running fio (proc(5), sched(7))."""
+"""The CPU of each thread of the running fio, and its CPU time (proc(5), sched(7))."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iopstui.model.samples import JobThread
 MAX_THREADS = 64
 MAX_WORKERS = 64
 MAX_PROCESSES = 256
-# fio's own: its main thread and the helper that prints the status
+# fio's own threads: its main thread and the helper that prints the status
 OWN_THREADS = 2
 TICKS = os.sysconf("SC_CLK_TCK")
 # threads that io_uring starts in a job's process: workers, and the thread that polls the queue
@@ -24,7 +24,8 @@ _UTIME, _STIME, _NICE, _THREADS, _PROCESSOR, _POLICY = 11, 12, 16, 17, 36, 38
 @dataclass(slots=True)
 class _Workers:
     """How long a job's workers waited for a CPU: ``total_ns`` so far, and the ``last`` value of
-    each that still runs. They come and go, so the difference of their sums would be wrong."""
+    each worker that still runs. Workers come and go, so the difference of their sums would be
+    wrong."""
 
     total_ns: int
     last: dict[str, int]
@@ -59,7 +60,7 @@ class JobThreads:
         return None
 
     def sample(self) -> tuple[JobThread, ...]:
-        """The jobs that run now; empty before they start and when fio is gone."""
+        """The jobs that run now; empty before the jobs start and after fio has ended."""
         jobs: list[JobThread] = []
         self._workers_left = MAX_WORKERS
         tasks = f"/proc/{self.fio_pid}/task"
@@ -78,7 +79,7 @@ class JobThreads:
         return tuple(jobs)
 
     def _process(self, pid: int) -> JobThread:
-        """A job that is a process; its other threads are workers."""
+        """A job that is a process of its own; its other threads are workers."""
         _, fields = task_stat(f"/proc/{pid}")
         workers = []
         if int(fields[_THREADS]) > 1:
@@ -87,7 +88,7 @@ class JobThreads:
         return self._job(pid, f"/proc/{pid}", fields, workers)
 
     def _threads(self, tasks: str) -> tuple[JobThread, ...]:
-        """Find fio's threads with the option ``thread``: those that are neither its own nor
+        """Find fio's threads with the option ``thread``: all threads except fio's own and
         io_uring's."""
         jobs: list[tuple[int, list[bytes]]] = []
         workers: dict[bytes, list[str]] = {}
@@ -98,7 +99,7 @@ class JobThreads:
                 self._indexes.pop(tid, None)
                 continue
             if name.startswith(_IO_URING):
-                # "iou-wrk-1234": that of task 1234
+                # "iou-wrk-1234" is a worker of task 1234
                 workers.setdefault(name.rpartition(b"-")[2], []).append(f"{tasks}/{tid}")
             else:
                 jobs.append((tid, fields))
@@ -123,7 +124,8 @@ class JobThreads:
         )  # fmt: skip
 
     def _workers_wait_ns(self, pid: int, workers: list[str]) -> int | None:
-        """How long all workers of a job waited for a CPU so far; ``None`` if it never had any."""
+        """How long all workers of a job waited for a CPU so far; ``None`` if it never had
+        workers."""
         before = self._workers.get(pid)
         if before is None and not workers:
             return None
@@ -152,7 +154,7 @@ def _cpu_wait_ns(place: str) -> int | None:
     """How long a task was ready to run and waited for a CPU; ``None`` if the kernel does not
     account it (CONFIG_SCHED_INFO), or the task is gone."""
     try:
-        # takes half the time of a file object, for each of many jobs each second
+        # os.read takes half the time of a file object; this runs for each of many jobs each second
         fd = os.open(f"{place}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
         try:
             return int(os.read(fd, 100).split()[1])

@@ -1,4 +1,4 @@
-"""What the system refuses: exhausted limits, memory (the OOM killer), missing rights."""
+"""Refusals of the system: exhausted limits, memory (the OOM killer), missing rights."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _UNMAPPED = "failed to map segment from shared object"
 """The loader's message if there is no memory for a module (glibc)."""
 
 MIN_DESCRIPTORS = 48
-"""How many open files a command needs; the screen needs the most."""
+"""How many open files a command may need; the screen needs the most."""
 DESCRIPTORS = 1024
 
 
 def hint_for_limit(error: OSError, otherwise: str) -> str:
-    """The hint for an OSError that a limit has caused; ``otherwise`` for any other."""
+    """The hint for an OSError that a limit has caused; ``otherwise`` for any other error."""
     return _HINTS.get(error.errno or 0, otherwise)
 
 
@@ -36,7 +36,7 @@ def exhausted_limit(error: BaseException) -> str:
     is_unmapped = isinstance(error, ImportError) and str(error).endswith(_UNMAPPED)
     if isinstance(error, MemoryError) or is_unmapped:
         number = errno.ENOMEM
-    # Python does not keep the kernel's reason
+    # Python hides the kernel's reason here
     elif isinstance(error, RuntimeError) and str(error) == "can't start new thread":
         number = errno.EAGAIN
     return f"{os.strerror(number)}. {_HINTS[number]}" if number in _HINTS else ""
@@ -44,8 +44,8 @@ def exhausted_limit(error: BaseException) -> str:
 
 def ensure_descriptors() -> str:
     """If the limit of open files is too low for any command, raise it within the hard limit.
-    Returns "" if it suffices then, else what is wrong and how to raise it. Near the limit every
-    import and every open may fail."""
+    Returns "" if the limit then suffices, else what is wrong and how to raise it. Near the limit
+    every import and every open may fail."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -66,14 +66,15 @@ VMSTAT = Path("/proc/vmstat")
 
 
 def oom_kills(vmstat: Path = VMSTAT) -> int | None:
-    """How many there were since the machine started; ``None``: the kernel does not count them."""
+    """How many processes the OOM killer has ended since the machine started; ``None``: the kernel
+    does not count them."""
     found = _OOM_KILLS.search(read_text(vmstat) or "")
     return None if found is None else int(found[1])
 
 
 def oom_text(before: int | None, vmstat: Path = VMSTAT) -> str:
-    """Text about a process that was killed: whether the OOM killer has ended processes since
-    ``before`` was read; "" if not, or unknown."""
+    """Text about a process that was killed: that the OOM killer has ended processes since
+    ``before`` was read; "" if it has not, or if this is unknown."""
     now = oom_kills(vmstat)
     if now is None or before is None or now <= before:
         return ""

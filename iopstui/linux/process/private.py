@@ -1,9 +1,9 @@
 """Private directories for job files and for fio's output and messages during a run.
 
-One is made in a place that nobody else can rename or replace (in memory if possible) and is held
-open and locked (flock(2)) while it is used. Every file in it is created and read through that
-descriptor, never through a link, so that root never writes to something another user has put
-there."""
+Such a directory is made in a place that nobody else can rename or replace (in memory if possible)
+and is kept open and locked (flock(2)) while it is used. Every file in it is created and read
+through that descriptor, never through a link, so that root never writes to a file that another user
+has put there."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from iopstui.linux.process.programs import new_directory, temporary_directory
 
 PREFIX = "iopstui-"
 SHARED_MEMORY = "/dev/shm"
-# fio's documents are removed as they are read, so little is needed
+# needs little room: fio's documents are removed as they are read
 NEEDED_BYTES = 4 << 20
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -34,9 +34,9 @@ _locked: dict[Path, int] = {}
 
 
 def private_directory() -> Path:
-    """A new directory only this user can enter, in memory if possible. Its name says whose it is,
-    so that ``abandoned_directories`` finds it after a crash. Missing (with each place tried and its
-    problem) if there is none."""
+    """A new directory only this user can enter, in memory if possible. Its name contains the owner,
+    so that ``abandoned_directories`` finds it after a crash. Raises Missing (with each place tried
+    and its problem) if no place is suitable."""
     refused: list[str] = []
     for place in _candidate_directories():
         try:
@@ -75,12 +75,12 @@ def write(private: Path, name: str, data: bytes) -> Path:
 
 
 def write_text(private: Path, name: str, text: str) -> Path:
-    """Write text in which surrogates stand for odd bytes (of a job file)."""
+    """Write text in which surrogates stand for undecodable bytes (of a job file)."""
     return write(private, name, text.encode("utf-8", "surrogateescape"))
 
 
 def create(private: Path, name: str) -> int:
-    """A descriptor of the new, empty file ``name``, to read and write. Raises OSError."""
+    """Create the empty file ``name``; return a descriptor to read and write it. Raises OSError."""
     with _open_directory(private) as directory:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=directory)
@@ -89,8 +89,8 @@ def create(private: Path, name: str) -> int:
 
 
 def open_private_file(private: Path, name: str, *, write: bool = False) -> int:
-    """A descriptor of a file in it, to read (``write``: and write). OSError, also if it is not a
-    file."""
+    """Open a file in the directory; return a descriptor to read it (``write``: and write). OSError,
+    also if it is not a regular file."""
     with _open_directory(private) as directory:
         fd = os.open(name, _FILE | (os.O_RDWR if write else os.O_RDONLY), dir_fd=directory)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -100,7 +100,7 @@ def open_private_file(private: Path, name: str, *, write: bool = False) -> int:
 
 
 def no_room_error(private: Path, error: OSError) -> Missing:
-    """The error for a file there that can't be written."""
+    """The error for a file in the directory that can't be written."""
     return Missing(
         f"Cannot write iopstui's own files (job file, fio's output) in {private.parent}: "
         f"{error.strerror or error}.",
@@ -110,7 +110,7 @@ def no_room_error(private: Path, error: OSError) -> Missing:
 
 def remove(private: Path) -> None:
     """Remove the directory with everything in it."""
-    # before the lock is released, so that no other process takes it for an abandoned one
+    # before the lock is released, so that no other process thinks that the directory is abandoned
     if not _removed(private):
         import shutil
 
@@ -121,7 +121,8 @@ def remove(private: Path) -> None:
 
 
 def _removed(private: Path) -> bool:
-    """Whether the directory is gone. False if it contains directories."""
+    """Remove the directory and the files in it. False if it still exists because it contains
+    directories."""
     try:
         with _open_directory(private) as directory:
             for name in os.listdir(directory):
@@ -134,15 +135,15 @@ def _removed(private: Path) -> bool:
 
 @atexit.register
 def remove_all() -> None:
-    """Remove all of them at the end of the program, however it ends."""
+    """At the end of the program, remove all private directories, however it ends."""
     for private in tuple(_locked):
         remove(private)
 
 
 def check_place(place: str | Path, write_bits: int = stat.S_IWGRP | stat.S_IWOTH) -> None:
-    """OSError if another user could redirect files made there: it and all directories above it that
-    exist must be root's or ours, and not writable by others (mode bits ``write_bits``), unless they
-    are sticky."""
+    """Raise OSError if another user could redirect files made in this place: the directory and all
+    directories above it that exist must belong to root or us, and must not be writable by others
+    (mode bits ``write_bits``) unless they are sticky."""
     absolute, real = Path(os.path.abspath(place)), Path(os.path.realpath(place))
     for path in {absolute, *absolute.parents, real, *real.parents}:
         try:
@@ -156,9 +157,9 @@ def check_place(place: str | Path, write_bits: int = stat.S_IWGRP | stat.S_IWOTH
 
 
 def read_trusted(path: Path, most: int, anyones: bool = False) -> str:
-    """The text of a file of at most ``most`` bytes. Also raises OSError for a file that may not be
-    trusted: root reads only what nobody else can change, except for ``anyones`` files."""
-    # not to wait for a pipe's writer
+    """The text of a file of at most ``most`` bytes. Raises OSError, also for a file that may not be
+    trusted: root reads only files that nobody else can change, except for ``anyones`` files."""
+    # O_NONBLOCK: don't wait for the writer of a pipe
     with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
         info = os.fstat(file.fileno())
         if not stat.S_ISREG(info.st_mode):
@@ -187,12 +188,13 @@ def _trusted_uids() -> set[int]:
 
 def _candidate_directories() -> Iterator[str]:
     """Directories to try, in this order: XDG_RUNTIME_DIR if it is valid (the XDG base directory
-    specification: absolute, ours, mode 0700), memory, the directory for temporary files."""
+    specification: absolute, ours, mode 0700), a file system in memory, the directory for temporary
+    files."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if os.path.isabs(runtime) and _is_runtime(runtime):
         yield os.path.realpath(runtime)
     yield SHARED_MEMORY
-    with contextlib.suppress(OSError):  # there is none
+    with contextlib.suppress(OSError):  # the directory does not exist
         yield os.path.realpath(temporary_directory())
 
 
@@ -218,14 +220,14 @@ def _make_directory(place: str) -> Path:
     except BaseException:
         os.rmdir(path)
         raise
-    with contextlib.suppress(OSError):  # not every file system knows locks
+    with contextlib.suppress(OSError):  # not every file system supports locks
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     _locked[path] = fd
     return path
 
 
 def _descriptor(path: Path) -> int:
-    """Open a directory of ours that is no link and that nobody else may enter. Raises OSError."""
+    """Open a directory of ours that is no link and that other users can't enter. Raises OSError."""
     fd = os.open(path, _DIRECTORY)
     info = os.fstat(fd)
     if info.st_uid != os.geteuid() or info.st_mode & 0o077:

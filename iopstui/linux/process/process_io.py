@@ -1,8 +1,8 @@
 """Reads and writes of each process over all disks together (/proc/PID/io, proc(5)).
 
 A process's counters include those of the children that it has waited for (kernel/exit.c,
-wait_task_zombie). A shell that waits for a program of an hour would seem to do that hour's I/O in
-one second, so the I/O of ended children seen before is subtracted."""
+wait_task_zombie). A shell that has waited an hour for a program would seem to do all its I/O in one
+second, so the I/O of ended children seen before is subtracted."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _CHILDREN = (8, 10, 13, 14)
 @dataclass(frozen=True, slots=True)
 class ProcessRates:
     """Bytes per second that the block layer read and wrote for a process, on any disk; ``write_s``
-    includes what it dirtied in the page cache. ``children``: includes I/O of children that ended in
-    this interval. ``kernel``: a kernel thread. ``faults``: it waited for pages of files that it
-    maps, or of its program."""
+    includes pages that it dirtied in the page cache. ``children``: includes I/O of children that
+    ended in this interval. ``kernel``: a kernel thread. ``faults``: it waited for pages of files
+    that it maps, or of its program."""
 
     pid: int
     comm: str
@@ -45,8 +45,8 @@ class ProcessRates:
 
 @dataclass(slots=True)
 class _Process:
-    """The last reading of a process: ``text`` is its file, ``io`` the parsed counters; both are
-    ``None`` if it may not be read."""
+    """The last reading of a process: ``text`` is the content of its file, ``io`` the parsed
+    counters; both are ``None`` if the file may not be read."""
 
     start: int
     parent: int
@@ -60,8 +60,8 @@ class _Process:
 
 class ProcessIo:
     """Counters of all processes that may be read; ``rates`` returns their I/O since the last
-    reading. To be used by one thread. It costs some 10 µs per process, so call it only while it is
-    shown."""
+    reading. To be used by one thread. It costs some 10 µs per process, so it is called only while
+    the rates are shown."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ProcessIo:
         """How many processes could not be read."""
 
     def rates(self) -> list[ProcessRates] | None:
-        """The busiest first; ``None`` until there are two readings."""
+        """The processes with I/O, the busiest first; ``None`` until there are two readings."""
         now = self._clock()
         if self._at and now - self._at < self._min_interval_s:
             return self._rates
@@ -126,7 +126,7 @@ class ProcessIo:
             text: bytes | None
             try:
                 text = read(pid)
-                # most have done nothing at all
+                # most processes have done nothing at all since
                 if last is not None and last.text == text:
                     found[pid] = last
                     continue
@@ -134,7 +134,7 @@ class ProcessIo:
             except PermissionError:
                 text = io = None
             except (OSError, ValueError):
-                continue  # it has just ended
+                continue  # the process has just ended
             if last is not None and last.io == io:
                 last.text = text
                 found[pid] = last
@@ -166,14 +166,14 @@ class ProcessIo:
             if before is process or process.io is None:
                 continue
             if before is None or before.start != process.start:
-                # it began since the last reading, so everything is new
+                # the process began since the last reading, so all its I/O is new
                 increases = process.io
             elif before.io is None:
                 continue
             else:
                 lost = ended.get(pid, (0, 0))
                 if lost is None:
-                    continue  # of a child that we may not read: the amount is unknown
+                    continue  # a child that may not be read has ended: its I/O is unknown
                 increases = (process.io[0] - before.io[0] - lost[0],
                              process.io[1] - before.io[1] - lost[1])  # fmt: skip
             read_s, write_s = (max(0, increase) / seconds for increase in increases)
@@ -192,8 +192,9 @@ class ProcessIo:
         return sorted(rates, key=lambda process: (-process.read_s - process.write_s, process.pid))
 
     def _ended_children(self, now: dict[int, _Process]) -> dict[int, tuple[int, int] | None]:
-        """The last counters of children that have ended since, by the process that has waited for
-        them and now includes them. ``None`` if not all of them could be read."""
+        """The last counters of children that have ended since the last reading, by the process that
+        has waited for them: its counters now include theirs. ``None`` if not all of them could be
+        read."""
         ended: dict[int, tuple[int, int] | None] = {}
         for pid, gone in self._before.items():
             current = now.get(pid)
@@ -257,7 +258,7 @@ class KeptFiles:
                     return data
             except OSError:
                 pass
-            self._close(pid)  # it has ended, and another process may have its number
+            self._close(pid)  # the process has ended, and another process may have its number
         file = KernelFile(f"{self._proc}/{pid}/{self._name}")
         try:
             data = file.read_attribute()

@@ -24,7 +24,7 @@ def start_time(pid: int) -> int | None:
 
 
 def cpu_s(pid: int) -> float | None:
-    """User and system time of a process of ours so far, in seconds and more precise than proc(5)
+    """User and system time of one of our processes so far, in seconds and more precise than proc(5)
     (clock_getcpuclockid(3)); None if it is gone."""
     try:
         return time.clock_gettime((~pid << 3) | 2)
@@ -33,7 +33,7 @@ def cpu_s(pid: int) -> float | None:
 
 
 def thread_cpu_s(thread: threading.Thread) -> float:
-    """CPU time of a thread of our own so far, in seconds; 0 before its start and after its end."""
+    """CPU time of one of our threads so far, in seconds; 0 before its start and after its end."""
     tid = thread.native_id
     try:
         # pthread_getcpuclockid(3) would crash with a thread that has just ended
@@ -49,12 +49,13 @@ def parent(pid: int) -> int:
 
 
 def state(pid: int) -> str:
-    """R, S, D, T, Z ... (proc(5)); "" if it is gone."""
+    """The state of a process: R, S, D, T, Z ... (proc(5)); "" if it is gone."""
     return b"".join(_stat(pid)[:1]).decode("ascii", "replace")
 
 
 def written_bytes(pid: int) -> int | None:
-    """Bytes passed to write(2) and similar calls so far (wchar); ``None`` if unknown."""
+    """Bytes that a process passed to write(2) and similar calls so far (wchar); ``None`` if
+    unknown."""
     try:
         with open(f"/proc/{pid}/io") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("wchar"))
@@ -63,8 +64,8 @@ def written_bytes(pid: int) -> int | None:
 
 
 def stored_bytes(pid: int) -> int | None:
-    """Bytes it caused to be sent to a device so far, through the page cache or not (write_bytes,
-    proc_pid_io(5)); ``None`` if unknown."""
+    """Bytes that a process caused to be sent to a device so far, through the page cache or not
+    (write_bytes, proc_pid_io(5)); ``None`` if unknown."""
     try:
         with open(f"/proc/{pid}/io") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("write_bytes"))
@@ -73,9 +74,9 @@ def stored_bytes(pid: int) -> int | None:
 
 
 def moved_bytes(place: str) -> int:
-    """Bytes that a device has read or written for the process or thread with this directory in
-    /proc, or that it passed to read(2), write(2) and the like, so far (proc_pid_io(5)); 0 if
-    unknown."""
+    """Bytes moved so far for the process or thread with this directory in /proc: the bytes that
+    devices have read and written for it, plus the bytes that it passed to read(2), write(2) and the
+    like (proc_pid_io(5)); 0 if unknown."""
     counters = ("rchar:", "wchar:", "read_bytes:", "write_bytes:")
     try:
         with open(f"{place}/io") as file:
@@ -101,7 +102,7 @@ def process_of(pid: int, proc: str = "/proc") -> int:
 
 def children(pid: int, proc: str = "/proc") -> tuple[int, ...]:
     """Direct children of a process's main thread (proc_pid_task(5)); empty if it is gone or the
-    kernel does not say."""
+    kernel does not list them."""
     try:
         with open(f"{proc}/{pid}/task/{pid}/children") as file:
             return tuple(int(pid) for pid in file.read().split())

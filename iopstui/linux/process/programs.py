@@ -49,7 +49,7 @@ def new_directory(place: Path | str, prefix: str) -> Path:
 
 
 def random_name(prefix: str) -> str:
-    """``prefix`` and eight characters by chance."""
+    """``prefix`` followed by eight random characters."""
     return prefix + os.urandom(4).hex()
 
 

@@ -199,7 +199,7 @@ class Situation:
 
     @property
     def is_gone(self) -> bool:
-        """The last frames have no such disk, while others were measured."""
+        """The last frame has no such disk."""
         return bool(self.frames) and self.disk not in self.frames[-1].disks
 
     @cached_property
@@ -726,7 +726,8 @@ class Situation:
 
     @property
     def has_iocost(self) -> bool:
-        """Whether io.cost controls this disk or one below it, and no other disk that is in use."""
+        """Whether io.cost controls this disk or one below it, and either this disk has I/O or no
+        other disk has io.cost."""
         states = self.conditions.devices
         with_it = {name for name, state in states.items() if state.has_iocost}
         return bool(with_it & {*self.below}) and (bool(self.ios_s) or len(with_it) == 1)

@@ -1,5 +1,5 @@
-"""Block devices as the kernel describes them; a removed one. ``None``: the kernel does not
-report the value.
+"""Block devices as the kernel describes them, and a watch for removed ones. ``None`` means that the
+kernel does not report a value.
 
 fio counts I/Os that a removed disk refuses as done: its IOPS climb, its bytes stand still, and it
 ends with exit code 0."""
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from iopstui.model.samples import FioStatus, RawSample
 
-# Settings of the kernel that decide how requests are completed.
+# Properties of the kernel that decide how requests are completed.
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ UNKNOWN_KERNEL = Kernel()
 
 
 def parse_version(release: str) -> tuple[int, int] | None:
-    """ "6.12.117-amd64" -> (6, 12)."""
+    """Parse a kernel's version: "6.12.117-amd64" -> (6, 12)."""
     match = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", release)
     return (int(match[1]), int(match[2])) if match else None
 
@@ -46,7 +46,7 @@ class Hctx:
 @dataclass(frozen=True, slots=True)
 class IrqVector:
     """An interrupt of a device. ``hctx`` is the queue it serves; ``None`` if that is unknown, or if
-    it serves none (configuration, admin) or all of them (``shared``)."""
+    the interrupt serves no queue (configuration, admin) or all queues (``shared``)."""
 
     irq: int
     name: str
@@ -58,7 +58,8 @@ class IrqVector:
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
-    """/sys/block/X/queue (Documentation/ABI/stable/sysfs-block). Sizes in bytes unless named."""
+    """Values of /sys/block/X/queue (Documentation/ABI/stable/sysfs-block). Sizes are in bytes,
+    except where the name says kb."""
 
     scheduler: str | None
     schedulers: tuple[str, ...]
@@ -94,13 +95,13 @@ class BlockDevice:
     spelling with ``!`` turned into ``/``), ``path`` its node under /dev. ``kind`` is one of "nvme",
     "virtio-blk", "scsi", "loop", "dm", "md", "null_blk", "zram", "ram", "nbd", "xen", "mmc",
     "partition" or "disk". ``transport`` is e.g. "nvme", "virtio", "sata", "sas", "usb", "iscsi".
-    ``size`` is bytes. ``slaves`` are the devices it sits on, ``holders`` those that sit on it;
+    ``size`` is in bytes. ``slaves`` are the devices below it, ``holders`` the devices on top of it;
     ``disk`` is a partition's whole disk. ``backing_file`` is a loop device's file. ``numa_node`` is
     ``None`` when unknown. ``dm_name`` is a device-mapper device's own name (/dev/mapper/NAME);
     ``layer`` says in words what a stacked device is ("LVM", "dm-crypt", "dm-multipath", "raid1"). A
     hidden multipath path has no device number: ``major`` and ``minor`` are -1. A partition has the
-    queue, hctxs, irqs and diskseq of its disk. ``kernel`` is the one that serves it.
-    ``firmware`` is the revision of a SCSI or NVMe disk's."""
+    queue, hctxs, irqs and diskseq of its disk. ``kernel`` describes the running kernel.
+    ``firmware`` is the firmware revision of a SCSI or NVMe disk."""
 
     name: str
     path: str
@@ -139,7 +140,7 @@ MANY_IOS = 100
 
 
 class DeviceWatch:
-    """Watches one run for a removed device. ``devices`` are the kernel names of its devices."""
+    """Watches the devices of one run, given by their kernel names, for removal."""
 
     def __init__(self, devices: Sequence[str]) -> None:
         self._devices = tuple(devices)
@@ -148,12 +149,12 @@ class DeviceWatch:
         self._empty = 0
 
     def follow(self, earlier: DeviceWatch) -> None:
-        """Continue the watch of the run that this one replaces: devices that were there in that run
-        count as missing if they are gone."""
+        """Continue the watch of the run that this one replaces: devices that were present in that
+        run count as missing if they are gone."""
         self._seen |= earlier._seen
 
     def feed(self, raw: RawSample) -> str:
-        """Why this run is worthless from now on, in one sentence; "" while all is well."""
+        """Return why the rest of this run is worthless, in one sentence; "" while all is well."""
         return self._vanished(raw) or self._moves_nothing(raw.fio)
 
     def _vanished(self, raw: RawSample) -> str:
@@ -168,9 +169,9 @@ class DeviceWatch:
         return f"{', '.join(missing)} {plural}"
 
     def _moves_nothing(self, fio: FioStatus | None) -> str:
-        """A sentence if fio completes I/Os without moving a byte, else "". If there are only
-        submissions, they must go on for two intervals: a device that stalls also accepts
-        submissions, but only once, and as many as the queues are deep."""
+        """Return a sentence if fio completes I/Os without moving a byte, else "". If fio only
+        submits I/Os, this must go on for two intervals: a device that stalls also accepts
+        submissions, but only until its queues are full."""
         if fio is None:
             return ""
         before, self._before = self._before, _fio_counts(fio)
@@ -179,7 +180,7 @@ class DeviceWatch:
         issued, completed, moved, failed = (
             now - earlier for now, earlier in zip(self._before, before, strict=True)
         )
-        # errors that fio counts and continues after are a finding, and may end soon
+        # failed I/Os after which fio continues are reported by a finding, and the errors may stop
         issued, completed = issued - failed, completed - failed
         empty = moved == 0 and max(issued, completed) >= MANY_IOS
         self._empty = self._empty + 1 if empty else 0
@@ -193,7 +194,7 @@ class DeviceWatch:
 
 
 def _fio_counts(fio: FioStatus) -> tuple[int, int, int, int]:
-    """(submitted, completed, bytes, failed) so far, all jobs and directions."""
+    """(submitted, completed, bytes, failed) so far, of all jobs and directions."""
     statuses = [direction for job in fio.jobs for direction in job.directions.values()]
     return (
         sum(status.issued for status in statuses),

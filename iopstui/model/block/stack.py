@@ -10,7 +10,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]
-# devices of one of these kinds share the device below, but none writes to another's part
+# devices of these kinds share the device below, but each writes only to its own part
 _SHARING_LAYERS = frozenset({"LVM", "bcache", "dm-raid", "Stratis", "partition"})
 # LVM's name for the layer below an origin and its snapshots; a hyphen in a volume's name is doubled
 _BELOW_SNAPSHOTS = re.compile(r".*[^-]-real")
@@ -22,8 +22,9 @@ _FIRST_LOGICAL = 5
 
 @dataclass(frozen=True, slots=True)
 class Backing:
-    """The file or block device behind a loop device, by numbers: ``device`` (major, minor) and
-    ``inode`` of the file or node; ``number`` of the block device (``None``: a file)."""
+    """The file or block device behind a loop device, identified by numbers: ``device`` (major,
+    minor) and ``inode`` are those of the file or node, ``number`` that of the block device
+    (``None``: a file)."""
 
     device: tuple[int, int]
     inode: int
@@ -36,8 +37,8 @@ Backings = Mapping[str, Backing]
 class Stack:
     """All block devices of a machine and the layers between them.
 
-    ``backings`` has the files of loop devices; of a loop device that is not in it, only the file's
-    name is known."""
+    ``backings`` has what is behind loop devices; for a loop device that is not in it, only the
+    file's name is known."""
 
     def __init__(self, devices: Devices, backings: Backings | None = None) -> None:
         self.devices = devices
@@ -57,7 +58,7 @@ class Stack:
             self._loops.setdefault(lower, []).append(loop)
 
     def loops_on(self, name: str) -> list[str]:
-        """The loop devices that are made of this device."""
+        """The loop devices that are backed by this device."""
         return self._loops.get(name, [])
 
     def directly_above(self, name: str) -> tuple[str, ...]:
@@ -81,11 +82,11 @@ class Stack:
         return self._followed(name, self.directly_above)
 
     def below(self, name: str) -> tuple[str, ...]:
-        """Everything that the device lies on, the nearest first, without itself."""
+        """All devices below this one, the nearest first, without itself."""
         return self._followed(name, self.directly_below)[1:]
 
     def same_file(self, name: str) -> list[str]:
-        """Other loop devices that are made of the same file."""
+        """Other loop devices that are backed by the same file."""
         device = self.devices.get(name)
         if device is None or not device.backing_file or name in self._lower:
             return []
@@ -96,9 +97,9 @@ class Stack:
         ]
 
     def overlapping(self, name: str) -> dict[str, str]:
-        """Other devices that may use the same blocks as this one, each with the device that both
-        lie on. These are devices on the same lower device, unless each has its own blocks there,
-        and loop devices of one file."""
+        """Other devices that may use the same blocks as this one, each with the device below both.
+        These are devices on the same lower device, unless each has its own blocks there, and loop
+        devices backed by the same file."""
         overlaps: dict[str, str] = {}
         related = {*self.above(name), *self.below(name)}
         for current in (name, *self.below(name)):
@@ -116,13 +117,13 @@ class Stack:
         return overlaps
 
     def snapshots(self, name: str) -> tuple[str, ...]:
-        """LVM snapshots that keep the old blocks of what is written through this device, and
-        everything on them: each write to the origin takes space in the snapshot, and a full
-        snapshot is lost."""
+        """LVM snapshots that copy old blocks before a write through this device replaces them, and
+        everything on these snapshots. Each write to the origin takes space in the snapshot, and a
+        full snapshot is lost."""
         snapshots: dict[str, None] = {}
         for current in (name, *self.below(name)):
             lower = self.directly_below(current)
-            # a snapshot also lies on a second device, which has its own blocks
+            # a snapshot also lies on a second device, which keeps its own blocks
             if len(lower) == 1 and self._is_below_snapshots(lower[0]):
                 for child in self.directly_above(lower[0]):
                     snapshots.update(dict.fromkeys(self.above(child) if child != current else ()))
@@ -187,13 +188,13 @@ def _is_table_of(device: BlockDevice, logical: BlockDevice) -> bool:
 
 
 def _partition_number(partition: BlockDevice) -> int:
-    """Return a partition's number on its disk, which its name ends with; 0 without one."""
+    """Return a partition's number, the digits at the end of its name; 0 without digits."""
     digits = re.search(r"\d+$", partition.name.removeprefix(partition.disk or ""))
     return int(digits[0]) if digits else 0
 
 
 def backing_files(names: Iterable[str], backings: Backings) -> set[tuple[tuple[int, int], int]]:
-    """The files, as (device, inode), that the loop devices among ``names`` are made of."""
+    """The files behind the loop devices among ``names``, each as (device, inode)."""
     files = (backings[name] for name in names if name in backings)
     return {(file.device, file.inode) for file in files if file.number is None}
 
@@ -203,10 +204,10 @@ def uses_of_device(
 ) -> tuple[str, ...]:
     """Every known reason why writing to the device would hit something in use, in words.
 
-    Looks at the device, its partitions and everything stacked on them; at everything below it;
-    and at what else has the same blocks: loop devices and device-mapper devices on what lies
-    below it, overlapping partitions, loop devices made of the same file, LVM snapshots.
-    ``backings``: see ``Stack``."""
+    Looks at the device, its partitions and everything stacked on them; at everything below it; and
+    at other devices with the same blocks: loop and device-mapper devices that share a device below,
+    overlapping partitions, loop devices backed by the same file, LVM snapshots. ``backings``: see
+    ``Stack``."""
     if name not in devices:
         return ()
     return tuple(dict.fromkeys(_find_uses(name, Stack(devices, backings))))
@@ -239,7 +240,7 @@ def _find_uses(name: str, stack: Stack) -> Iterator[str]:
         for child in stack.directly_above(overlapping):
             yield from _describe_use_by(overlapping, child, stack)
     for lower in stack.below(name):
-        # a holder that has no description
+        # a holder that is not among the known devices
         for holder in stack.devices[lower].holders:
             if holder not in stack.devices:
                 yield f"{lower} is part of {printable(holder)}"
@@ -255,7 +256,7 @@ def _direct_uses(device: BlockDevice) -> Iterator[str]:
 
 
 def _describe_use_by(name: str, child: str, stack: Stack) -> Iterator[str]:
-    """Describe that ``child`` on the device has it in use; a partition alone has not."""
+    """Describe how ``child`` uses the device; nothing for a partition, which alone is no use."""
     device = stack.devices.get(child)
     if child in stack.devices[name].holders:
         yield f"{name} is part of {describe_stacked(device) if device else printable(child)}"

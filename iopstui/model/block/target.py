@@ -15,8 +15,8 @@ SMB = ("cifs", "smb3")
 
 @dataclass(frozen=True, slots=True)
 class DeviceLinks:
-    """The devices directly ``below`` a device of a target, and what kind of layer it is ("raid5",
-    "LVM"). A partition has the links of its disk: both count the same requests."""
+    """The devices directly ``below`` a device of a target, and which layer it is ("raid5", "LVM").
+    A partition has the links of its disk: both count the same requests."""
 
     name: str
     below: tuple[str, ...] = ()
@@ -32,9 +32,9 @@ class TargetPath:
     ``tree`` lists ``device`` first and then everything below it (partition -> disk; dm, md, loop ->
     what they sit on), nearest first, without repeats. ``fstype`` and ``mountpoint`` describe the
     file system a file or directory is on. ``also`` are the other devices that this file system
-    spreads its files over (btrfs); in ``tree``, they and the devices below them follow ``device``
-    and those below it. ``links`` says for each device of the tree what lies directly below it
-    (empty in recordings of earlier versions). ``share`` is what a network file system is mounted
+    spreads its files over (btrfs); in ``tree`` they come after ``device`` and everything below it,
+    with the devices below them. ``links`` says for each device of the tree what lies directly below
+    it (empty in recordings of earlier versions). ``share`` is what a network file system is mounted
     from ("server:/export"), ``mount_options`` are its options that matter for speed
     ("vers=4.2,rsize=1048576"). ``passthrough``: ``path`` is the NVMe generic device of the
     namespace ``device``, which takes commands past the block layer."""
@@ -83,40 +83,40 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Target(TargetPath):
-    """The target of a job: a single place, or several ``parts`` that every job uses (empty:
-    single).
+    """The target of a job: a single device, file or directory, or several ``parts`` that every job
+    uses (empty: single).
 
-    If there are several, ``kind`` is that of the first, ``path`` joins theirs with ":" like fio's
-    filename= (only for people: if a path contains a colon, it can't be split again), ``device`` is
-    the first block device that any of them is on, and ``tree`` has all devices with everything
-    below."""
+    If there are several, ``kind`` is that of the first, ``path`` joins their paths with ":" like
+    fio's filename= (for display only: a path may contain a colon itself), ``device`` is the first
+    block device that any of them is on, and ``tree`` has all devices with everything below."""
 
     parts: tuple[TargetPath, ...] = ()
 
     @property
     def places(self) -> tuple[TargetPath, ...]:
-        """All places, in the order they were named."""
+        """The parts of the target in the order they were named; a single target is its only
+        part."""
         return self.parts or (self,)
 
     @property
     def has_several(self) -> bool:
-        """True if there is more than one."""
+        """True if the target has more than one part."""
         return len(self.parts) > 1
 
     @property
     def on_nvme(self) -> bool:
-        """Whether an NVMe disk is among its devices, by the kernel's names."""
+        """Whether an NVMe disk is among the target's devices, judged by their names."""
         return any(name.startswith("nvme") for name in self.tree)
 
     @property
     def devices_below(self) -> tuple[str, ...]:
-        """The devices that the places are on, each once: their counters count the jobs' I/Os."""
+        """The devices that the places are on, each once. Their counters count the jobs' I/Os."""
         return tuple(dict.fromkeys(name for place in self.places for name in _place_devices(place)))
 
     @property
     def opened(self) -> tuple[str, ...]:
-        """``devices_below`` if their figures can be added up; empty if one of them lies below
-        another (a partition and its disk, dm and its slave), because both count the upper one's
+        """``devices_below`` if their figures can be added up. Empty if one device lies below
+        another (a partition and its disk, dm and its slave), because both count the upper device's
         I/O."""
         return () if self.nested is not None else self.devices_below
 
@@ -130,7 +130,8 @@ class Target(TargetPath):
 
     @property
     def nested(self) -> tuple[str, str] | None:
-        """Two of the devices of which the first lies on the second; ``None`` if none does."""
+        """The first pair of these devices in which one lies on the other, as (upper, lower);
+        ``None`` without such a pair."""
         on = self.devices_below
         for top, below in self.stacks.items():
             for name in below:
@@ -140,13 +141,13 @@ class Target(TargetPath):
 
     @property
     def without_device(self) -> tuple[TargetPath, ...]:
-        """The places that are on no block device that can be seen."""
+        """The places that are on no visible block device."""
         return tuple(place for place in self.places if place.device is None)
 
     @property
     def shares(self) -> tuple[str, ...]:
         """The mount points of the NFS or SMB mounts that the places are on, each once. If there are
-        both, only those with the protocol of the first place are measured."""
+        both kinds, only mounts with the protocol of the first place are measured."""
         fstypes = {place.mountpoint: place.fstype for place in self.places if place.mountpoint}
         served = {path: fstype for path, fstype in fstypes.items() if fstype in (*NFS, *SMB)}
         first = next(iter(served.values()), None)
@@ -167,14 +168,15 @@ class Target(TargetPath):
 
     @property
     def smb_shares(self) -> tuple[str, ...]:
-        """What the SMB mounts of ``shares`` are mounted from ("//server/share"), each once."""
+        """The shares that the mounts in ``shares`` are mounted from ("//server/share"), each
+        once."""
         share_places = [place for place in self.places if place.mountpoint in self.shares]
         return tuple(dict.fromkeys(place.share for place in share_places if place.fstype in SMB))
 
     @property
     def layers(self) -> tuple[Layer, ...]:
         """Every device once: each of ``devices_below`` with the devices that are below it alone,
-        then those that are below several of them."""
+        then the devices that are below several of them."""
         on, stacks = self.devices_below, self.stacks
         under = {name: sum(name in below for below in stacks.values()) for name in self.tree}
         layers: list[Layer] = []
@@ -187,10 +189,10 @@ class Target(TargetPath):
 
     @property
     def levels(self) -> dict[str, int]:
-        """How many layers are above each device of ``tree``, at most. A partition and its disk are
+        """The largest number of layers above each device of ``tree``. A partition and its disk are
         one layer."""
         levels = dict.fromkeys(self.tree, 0)
-        # at most as often as there are layers, in whatever order they are listed
+        # repeat once per link, so that the result does not depend on the order of the links
         for _ in self.links:
             for link in self.links:
                 for lower in link.below:
@@ -199,8 +201,8 @@ class Target(TargetPath):
 
     @property
     def name(self) -> str:
-        """A short name for the measured devices: the device's, or one that says how many are
-        summed."""
+        """A short name for the measured devices: the device's name, or how many
+        devices are summed."""
         on = self.devices_below
         if len(on) > 1:
             return f"{len(on)} devices"
@@ -208,7 +210,7 @@ class Target(TargetPath):
 
 
 def combine_targets(places: Sequence[Target | TargetPath]) -> Target:
-    """One target from these places (at least one)."""
+    """Combine these places (at least one) into one target."""
     flat = tuple(_flatten_places(places))
     first = flat[0]
     if len(flat) == 1:

@@ -39,8 +39,8 @@ class Topology:
     irq_time: bool | None = None
 
     def domains(self, cpus: Iterable[int] | None = None) -> tuple[Domain, ...]:
-        """These CPUs (default: the online ones) by node and cache, in the order of their
-        numbers."""
+        """These CPUs (default: the online ones) grouped by node and cache, ordered by node and then
+        by their lowest CPU."""
         groups: dict[tuple[int | None, int | None], list[int]] = {}
         for cpu in sorted(self.online if cpus is None else set(cpus)):
             groups.setdefault((self.nodes.get(cpu), self.caches.get(cpu)), []).append(cpu)
@@ -85,7 +85,7 @@ class Binding:
 
 
 def queue_order(hctxs: Sequence[Hctx], usable: Collection[int]) -> list[tuple[int, int]]:
-    """(CPU, hctx) pairs in the document's order; every usable CPU once.
+    """(CPU, hctx) pairs in the order of the ESSD document (see above), with every usable CPU once.
 
     CPUs that are offline or not allowed are left out: cpu_list names possible CPUs."""
     assigned: set[int] = set()

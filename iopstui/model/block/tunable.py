@@ -53,10 +53,10 @@ def with_side_effects(names: Iterable[str]) -> frozenset[str]:
 
 
 SCHEDULER_PREFIX = "iosched/"
-"""Where a scheduler has values of its own, below ``queue``."""
+"""Prefix of a scheduler's own settings, which are files in a directory below ``queue``."""
 
-# discard_max_bytes: a 0 can't be undone (Linux 6.12 refuses the old value). The others decide what
-# reaches the medium, or accept no values; no tunable changes them
+# A discard_max_bytes of 0 can't be undone (Linux 6.12 refuses the old value). The other files
+# decide what reaches the medium, or accept no values; no tunable changes them
 NEVER_RESTORED = frozenset({
     "discard_max_bytes", "write_cache", "write_zeroes_unmap_max_bytes", "io_poll", "io_poll_delay",
     "zoned",
@@ -64,14 +64,15 @@ NEVER_RESTORED = frozenset({
 
 
 def is_restorable(name: str) -> bool:
-    """Whether a file below ``queue`` is one that may be restored."""
+    """Whether a file below ``queue`` may be restored."""
     value_name = name.removeprefix(SCHEDULER_PREFIX)
     return _FILE.fullmatch(value_name) is not None and name not in NEVER_RESTORED
 
 
 def restore_rank(name: str) -> tuple[int, str]:
-    """A sort key for the order in which tunables are restored: first the scheduler, then what it
-    resets and its own settings, then the limits, and last what the kernel derives from these."""
+    """A sort key for the order in which tunables are restored: first the scheduler, then its own
+    settings and those it resets, then the limits, and last the values that the kernel derives from
+    these."""
     if name.startswith(SCHEDULER_PREFIX):
         return 1, name
     return _RANKS.get(name, 2), name
@@ -84,7 +85,7 @@ IRQ_PREFIX = "irq"
 
 
 def irq_of(name: str) -> int | None:
-    """The interrupt number of a tunable named "irq/36"; ``None`` for one of the queue."""
+    """The interrupt number of a tunable named "irq/36"; ``None`` for a setting of the queue."""
     prefix, _, number = name.partition("/")
     return int(number) if prefix == IRQ_PREFIX and number.isdecimal() else None
 
@@ -135,8 +136,8 @@ def _at_least(text: str, minimum: int) -> bool:
 
 
 def current_scheduler(text: str) -> str:
-    """The scheduler that is marked in a text like "none [mq-deadline] kyber"; the text itself if
-    none is marked."""
+    """The scheduler that is marked in a text like "none [mq-deadline] kyber"; without a mark, the
+    text itself."""
     for word in text.split():
         if word.startswith("[") and word.endswith("]"):
             return word[1:-1]
@@ -173,7 +174,8 @@ def why_rq_affinity_cannot_matter(device: BlockDevice, online: Sequence[int]) ->
 
 
 def _has_own_interrupt(device: BlockDevice, hctx: Hctx, usable: set[int]) -> bool:
-    """Whether an interrupt serves this queue alone, on its own CPUs."""
+    """Whether an interrupt serves this queue alone, on its own CPUs. An interrupt on none of the
+    ``usable`` CPUs counts, too."""
     vectors = [vector for vector in device.irqs if vector.hctx == hctx.index]
     return any(
         not vector.shared

@@ -17,7 +17,7 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
 
 MIN_INTERVALS = 20
-"""Least number of intervals in a run: with fewer, equal runs fail too often
+"""A run needs at least this many intervals: with fewer, comparisons of equal runs fail too often
 (docs/statistics.md)."""
 MAX_BATCHES = 20
 MAX_CORRELATION = 0.9
@@ -30,9 +30,9 @@ _NEXT_COARSER = {"max": "p99.9", "p99.99": "p99.9", "p99.9": "p99", "p99": "p95"
 class Spread:
     """The variation of a figure within one run.
 
-    ``error`` is its standard error as a share of the figure, ``freedom`` that error's degrees of
-    freedom. ``below`` and ``above`` are set for percentiles, whose interval is not symmetric: the
-    distances of its 95 % limits, as natural logarithms."""
+    ``error`` is its standard error as a share of the figure, ``freedom`` the degrees of freedom of
+    that error. ``below`` and ``above`` are set for percentiles, whose interval is not symmetric:
+    the distances of its 95 % limits, as natural logarithms."""
 
     error: float
     freedom: int
@@ -70,7 +70,7 @@ class BatchMeans:
         self.frames = 0
 
     def add(self, frame: Frame) -> None:
-        """Count one frame, if its rates are those of the job."""
+        """Count one frame, unless its rates are not those of the job."""
         if not frame.holds or self.whole.add(frame) is None:
             return
         self.frames += 1
@@ -90,7 +90,7 @@ class BatchMeans:
 
     @property
     def spread(self) -> Spread | None:
-        """The spread; ``None`` without an interval (``why`` gives the reason)."""
+        """The spread; ``None`` if there is no confidence interval (``why`` gives the reason)."""
         if self.frames < MIN_INTERVALS or self._path[-1] == MAXIMUM:
             return None
         complete = self._batches if not self._held else self._batches[:-1]
@@ -100,7 +100,8 @@ class BatchMeans:
 
     def share_above(self, limit: float) -> tuple[float, float] | None:
         """The 95 % interval of the share of all values in the histograms above ``limit`` (ns);
-        ``None`` with fewer than two batches. If there is none among n, it reaches up to 3 / n."""
+        ``None`` with fewer than two batches. If none of n values is above, the interval reaches up
+        to 3 / n."""
         batches = [batch.bins for batch in self._batches if batch.bins]
         sizes = [sum(bins.values()) for bins in batches]
         if len(batches) < 2 or self.frames < MIN_INTERVALS:
@@ -112,7 +113,7 @@ class BatchMeans:
 
     @property
     def why(self) -> str:
-        """Why there is no interval; "" if there is one."""
+        """Why there is no confidence interval; "" if there is one."""
         if self.spread is not None:
             return ""
         if self._path[-1] == MAXIMUM:
@@ -132,8 +133,8 @@ WHY_NO_MAX = (
 
 
 def next_coarser_figure(name: str) -> str:
-    """The next coarser figure, which may have an interval if ``name`` has none; "" if there is
-    none."""
+    """The next figure that depends less on rare I/Os (p99 for p99.9). It may have a confidence
+    interval if ``name`` has none. "" if there is no such figure."""
     for figure, coarser in _NEXT_COARSER.items():
         if name == figure or name.endswith(f".{figure}"):
             return name.removesuffix(figure) + coarser
@@ -141,8 +142,8 @@ def next_coarser_figure(name: str) -> str:
 
 
 def batch_spread(values: Sequence[float]) -> Spread | None:
-    """Spread of the mean of equal batches; ``None`` with fewer than two, or a mean that is not
-    above 0."""
+    """Spread of the mean of equal batches; ``None`` with fewer than two batches, or if the mean is
+    not above 0."""
     count = len(values)
     mean = sum(values) / count if count else 0.0
     if count < 2 or mean <= 0:
@@ -183,7 +184,7 @@ def percentile_spread(batches: Sequence[Mapping[int, int]], percent: float) -> S
 
 
 def _share_error(counts: Sequence[int], sizes: Sequence[int]) -> float:
-    """The standard error of a share: ``counts`` of ``sizes``, batch by batch."""
+    """The standard error of a share, from ``counts`` out of ``sizes`` in each batch."""
     share = sum(counts) / sum(sizes)
     mean_size = sum(sizes) / len(sizes)
     return _standard_error(
@@ -206,10 +207,10 @@ def _standard_error(deviations: Sequence[float]) -> float:
 def ratio_interval(
     measured: float, spread: Spread | None, base: BaselineFigure
 ) -> tuple[float, float] | None:
-    """The confidence interval of the true ratio of a run's figure to the baseline's: for means
-    Welch's, for percentiles Zou and Donner's (Statistics in Medicine 27, 2008), both of the
-    logarithms. A run without a spread is assumed to vary as much as the other; ``None`` if neither
-    has one, or if there is no ratio."""
+    """The confidence interval of the true ratio of a run's figure to the baseline's, by Welch's
+    method for means and by Zou and Donner's (Statistics in Medicine 27, 2008) for percentiles, both
+    on logarithms. A run without a spread is assumed to vary as much as the other; ``None`` if
+    neither has one, or if there is no ratio."""
     spreads = [s for s in (spread, base.spread) if s is not None]
     if not spreads or measured <= 0 or base.value <= 0:
         return None

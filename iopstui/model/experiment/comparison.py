@@ -33,7 +33,7 @@ MIN_REPEATS = 5
 """Repeats needed for a claim. With fewer there are so few orders that a disturbance with a fixed
 rhythm often hits only one variant: with 3 repeats, up to 27 % of claims are false."""
 
-# percentiles are the middles of fio's buckets
+# percentiles are the midpoints of fio's buckets
 RESOLUTION = 2 * MAX_RELATIVE_ERROR
 
 Runs = Mapping[int, Point]
@@ -41,10 +41,10 @@ Runs = Mapping[int, Point]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A figure to compare: ``of`` is its figure of a point. ``better`` is the direction of
-    improvement; ``relative``: differences are shares rather than absolute; ``resolution`` is the
-    smallest step, in the same terms; ``option`` is the name on the command line ("": it can't be
-    the primary figure)."""
+    """A figure to compare: ``of`` names the figure in a point. ``better`` is the direction of
+    improvement; ``relative``: differences are shares of the figure, not absolute; ``resolution`` is
+    the smallest difference that can be told apart, in the same terms; ``option`` is the name on the
+    command line ("": it can't be the primary figure)."""
 
     name: str
     of: str
@@ -55,11 +55,11 @@ class Metric:
 
     @property
     def unit(self) -> str:
-        """The unit of its values."""
+        """The unit of the figure."""
         return POINT[self.of].unit
 
     def text(self, value: float) -> str:
-        """A value for people."""
+        """Format a value."""
         return POINT[self.of].form(value)
 
     def read(self, point: Point) -> float | None:
@@ -84,7 +84,7 @@ PRIMARY_FIGURES = {metric.option: metric.name for metric in METRICS if metric.op
 
 
 def metric_named(name: str) -> Metric:
-    """The metric of this name. KeyError if there is none."""
+    """The metric of this name, which must exist."""
     return next(metric for metric in METRICS if metric.name == name)
 
 
@@ -92,8 +92,8 @@ def metric_named(name: str) -> Metric:
 class FigureComparison:
     """A figure of two variants: their means over the pairs, the difference (``None``: unknown), and
     ``p``, corrected as ``compare`` says. The means are geometric if the difference is relative, so
-    that it is exactly their ratio. ``disturbed``: what disturbed some of the runs and may have
-    caused a difference."""
+    that it is exactly their ratio. ``disturbed`` describes disturbances of some runs that may have
+    caused the difference."""
 
     metric: Metric
     first: float
@@ -105,7 +105,8 @@ class FigureComparison:
 
     @property
     def shown(self) -> bool:
-        """True if the runs show a difference; never with fewer than MIN_REPEATS."""
+        """True if the runs show a difference. With fewer than MIN_REPEATS repeats it is never
+        True."""
         difference = self.difference
         return difference is not None and difference.runs >= MIN_REPEATS and self.p < 1 - CONFIDENCE
 
@@ -120,7 +121,7 @@ class FigureComparison:
 
 
 def variant_runs(plan: Plan, events: Iterable[Any]) -> list[dict[int, Point]]:
-    """The points of finished runs (events.PointFinished): for each variant, by repeat."""
+    """The points of finished runs (events.PointFinished) of each variant, by repeat."""
     runs: list[dict[int, Point]] = [{} for _ in plan.variants]
     for event in events:
         runs[event.variant][event.repeat] = event.point
@@ -128,7 +129,7 @@ def variant_runs(plan: Plan, events: Iterable[Any]) -> list[dict[int, Point]]:
 
 
 class Comparison(Plan):
-    """A plan of variants, which may end once their differences are known precisely."""
+    """A plan of variants. It may end once the differences are known precisely enough."""
 
     __slots__ = ()
 
@@ -144,17 +145,17 @@ class Comparison(Plan):
 
 
 def paired_runs(first: Runs, second: Runs) -> list[tuple[Point, Point]]:
-    """The runs of the same repeats, in their order."""
+    """The pairs of runs with the same repeat number, in order."""
     return [(first[n], second[n]) for n in sorted(first) if n in second]
 
 
 def compare(
     runs: Sequence[Runs], sequential: bool = False, primary: str = IOPS
 ) -> list[list[FigureComparison]]:
-    """Each variant after the first against the first; ``runs`` are points by repeat.
-    ``sequential``: claims are valid even if one looks after every repeat. The primary figure is
-    corrected for the number of variants, the others together for their number times the number of
-    variants (Holm). A figure that a run lacks is left out."""
+    """Compare each later variant with the first; ``runs`` are points by repeat. ``sequential``:
+    claims are valid even if one looks after every repeat. The primary figure is corrected for the
+    number of variants, the others together for their number times the number of variants (Holm). A
+    figure that a run lacks is left out."""
     groups = [list(_differences(runs[0], variant, sequential, primary)) for variant in runs[1:]]
     flat = [
         comparison for group in groups for comparison in group if comparison.difference is not None
@@ -176,8 +177,8 @@ def primary_figure(tested: Sequence[FigureComparison]) -> FigureComparison | Non
 
 
 def differences_are_precise(runs: Sequence[Runs], within: float, primary: str = IOPS) -> bool:
-    """Whether each variant's difference in the primary figure is known to +-``within`` (a share) at
-    95 %."""
+    """Whether the difference of each variant in the primary figure is known to +-``within`` (a
+    share) at 95 % confidence."""
     primaries = [primary_figure(group) for group in compare(runs, True, primary)]
     differences = [
         comparison.difference if comparison is not None else None for comparison in primaries
@@ -216,7 +217,7 @@ def _differences(
 
 
 def mean(values: Sequence[float], geometric: bool) -> float:
-    """Mean of one or more values; geometric if all are positive."""
+    """Mean of one or more values; with ``geometric`` the geometric mean, if all are positive."""
     if geometric and all(value > 0 for value in values):
         return math.exp(sum(map(math.log, values)) / len(values))
     return sum(values) / len(values)
@@ -224,8 +225,8 @@ def mean(values: Sequence[float], geometric: bool) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CpuShift:
-    """A CPU under two variants, mean over the runs: load in percent and share (0..1) of the
-    completions. ``shown``: the runs show that the load differs; ``moved``: that the share
+    """A CPU under two variants: its load in percent and its share (0..1) of the completions, means
+    over the runs. ``shown``: the runs show that the load differs; ``moved``: that the share
     differs."""
 
     cpu: int
@@ -236,12 +237,13 @@ class CpuShift:
 
     @property
     def moved_by(self) -> float:
-        """Difference of its share of the completions."""
+        """By how much its share of the completions differs between the two variants."""
         return abs(self.completions[1] - self.completions[0])
 
 
 def cpu_shifts(first: Runs, second: Runs, sequential: bool = False) -> list[CpuShift]:
-    """All CPUs that both have, the largest change of load first (corrected for their number)."""
+    """All CPUs that have figures under both variants, the largest change of load first. The tests
+    are corrected for the number of CPUs."""
     points = paired_runs(first, second)
     if not points:
         return []
@@ -277,7 +279,8 @@ def _mean_of_each(sides: tuple[Sequence[float], Sequence[float]]) -> tuple[float
 def _differing_cpus(
     sides: Mapping[int, tuple[Sequence[float], Sequence[float]]], sequential: bool
 ) -> set[int]:
-    """The CPUs whose two sides differ, corrected for the number of CPUs."""
+    """The CPUs whose loads or shares differ between the two variants, corrected for the number of
+    CPUs."""
     if any(len(first) < MIN_REPEATS for first, _ in sides.values()):
         return set()
     tests = {
@@ -320,8 +323,8 @@ def sensitivity_so_far(plan: Plan, runs: VariantRuns) -> str:
 
 
 def final_sensitivity(plan: Plan, runs: VariantRuns, repeats: int) -> str:
-    """Describe the difference that ``repeats`` could detect, and the repeats for a smaller one;
-    "" if unknown."""
+    """Describe the difference that ``repeats`` could detect, and how many repeats a smaller one
+    needs; "" if unknown."""
     spread = measured_noise(runs, plan.figure)
     if spread is None:
         return ""
@@ -360,7 +363,7 @@ def _runs_text(plan: Plan, spread: float) -> str:
 
 def measured_noise(runs: VariantRuns, figure: str) -> float | None:
     """The noise of a figure from run to run, within a variant and a repeat, as a share; the largest
-    of all variants. ``None`` with fewer than two complete repeats."""
+    value of all variants. ``None`` with fewer than two complete repeats."""
     read = metric_named(figure).read
     spreads = []
     for variant in runs[1:]:
@@ -378,7 +381,7 @@ def _detectable_text(plan: Plan, repeats: int, spread: float, noise: str) -> str
         return f"With {repeats} repeats no difference is claimed: {TOO_FEW_REPEATS}."
     metric = metric_named(plan.figure)
     alpha = (1 - CONFIDENCE) / (len(plan.variants) - 1)
-    # figures with a resolution differ by a step, however quiet the disk is
+    # a figure with a resolution differs by at least one step, however quiet the disk is
     pair_spread = max(spread * math.sqrt(2), metric.resolution / math.sqrt(6))
     least = smallest_detectable(pair_spread, repeats, alpha)
     detected = next((share for share in ROUND_SHARES if math.log1p(share) >= least), None)

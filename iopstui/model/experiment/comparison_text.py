@@ -37,7 +37,7 @@ _METHOD = (
 
 
 def method_text(plan: Plan, mark: str) -> str:
-    """How the differences were found; ``mark`` is a table's sign for significant ones."""
+    """How the differences were found; ``mark`` is a table's sign for significant differences."""
     sequential = "t with a mixture of effects, valid whenever you stop (Lai, 1976)"
     test = "paired t" if plan.until is None else sequential
     return _METHOD.format(test=test, mark=mark, figure=plan.figure)
@@ -59,7 +59,7 @@ class ComparisonResults:
         )
 
     def verdicts(self) -> Iterator[str]:
-        """Return a sentence for each variant after the first, and how far to trust it."""
+        """Return a sentence for each variant after the first, and a note on how far to trust it."""
         if self.complete < self.least:
             plural = "s" if self.complete > 1 else ""
             yield (
@@ -144,8 +144,8 @@ def verdict(
 
 
 def _change_text(comparison: FigureComparison) -> str:
-    """A change in words; for a share both values come first, because percentage points alone say
-    little."""
+    """A change in words; for a share both values come first, because percentage points alone are
+    hard to judge."""
     if comparison.difference is None or comparison.difference.relative:
         return difference_text(comparison)
     shares = f"{100 * comparison.first:.0f} → {100 * comparison.second:.0f} %"
@@ -153,7 +153,7 @@ def _change_text(comparison: FigureComparison) -> str:
 
 
 def _largest_difference_text(plan: Plan, primary: FigureComparison | None) -> str:
-    """How large the difference in the primary figure may still be."""
+    """How large the difference in the primary figure may still be, by its confidence interval."""
     difference = primary.difference if primary is not None else None
     if difference is None:
         return ""
@@ -167,7 +167,8 @@ def _largest_difference_text(plan: Plan, primary: FigureComparison | None) -> st
 
 
 def difference_text(comparison: FigureComparison) -> str:
-    """ "+12.3 % (+8.0 to +16.8)"; shares in percentage points."""
+    """A difference with its interval: "+12.3 % (+8.0 to +16.8)"; for shares in percentage
+    points."""
     difference = comparison.difference
     if difference is None:
         return units.MISSING
@@ -185,8 +186,8 @@ def _signed_text(value: float) -> str:
 
 
 def cpu_shift_lines(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
-    """Describe which CPU's load changes and where completions move; only significant, relevant
-    changes."""
+    """Describe on which CPUs the load changes and where completions move; only significant and
+    relevant changes."""
     differing = [s for s in shifts if s.shown and abs(s.load[1] - s.load[0]) >= 1]
     for verb, verb_for_others, more in (
         ("does more", "do more, too", True),
@@ -243,7 +244,7 @@ def _is_pinned(plan: Plan) -> bool:
 def _unknown_cpu_cost(
     tested: Sequence[FigureComparison], shifts: Sequence[CpuShift]
 ) -> Iterator[str]:
-    """An I/O costs more or less CPU time, but no single CPU can be named."""
+    """Describe that an I/O costs more or less CPU time though no single CPU can be named."""
     cost = any(comparison.shown and comparison.metric.name == CPU_PER_IO for comparison in tested)
     if not cost or not shifts or any(shift.shown for shift in shifts):
         return

@@ -53,7 +53,8 @@ OTHER_CPU_PERCENT = 25.0
 COMPLETING_SHARE = 0.1
 """A CPU with at least this share of the completions takes part in the I/O."""
 READ_S, UNKNOWN_SKEW_S = 0.02, 0.2
-"""Seconds by which fio's time and the kernel's may differ: at least, and if no clock shows it."""
+"""Seconds by which fio's time and the kernel's may differ: the least, and the value used if no
+clock shows it."""
 MIN_INTERRUPTS_PER_S = 100.0
 ONE_CPU_SHARE = 0.8
 _NO_IO_ENGINES = ("null", "cpuio")
@@ -83,7 +84,7 @@ class OtherIo:
 
     @property
     def text(self) -> str:
-        """ "54.6k of 82.2k I/Os a second on vda were not this job's (reads)"."""
+        """A sentence: "54.6k of 82.2k I/Os a second on vda were not this job's (reads)"."""
         kind, shares = f" ({self.kind})" if self.kind else "", self._shares
         if shares.ios_s >= shares.bytes_s:
             amounts = f"{units.number(self.others.ios_s)} of {units.number(self.total.ios_s)} I/Os"
@@ -94,9 +95,9 @@ class OtherIo:
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """What else went on in a run: ``others`` is the share (0..1) of others' I/O (``None``:
-    unknown), ``reasons`` are sentences on everything that spoils the figures, ``irq_cpus`` the CPU
-    that served each interrupt of the devices."""
+    """Disturbances of a run: ``others`` is the share (0..1) of others' I/O (``None``: unknown),
+    ``reasons`` are sentences on everything that spoils the figures, ``irq_cpus`` the CPU that
+    served each interrupt of the devices."""
 
     others: float | None = None
     reasons: tuple[str, ...] = ()
@@ -119,7 +120,7 @@ class _Mean:
 
 
 class _FlowSums:
-    """I/O by kind over a run, and the highest rate of each kind in an interval."""
+    """Sums of I/O by kind over a run, and the highest rate of each kind in an interval."""
 
     def __init__(self) -> None:
         self._sums: dict[str, Flow] = dict.fromkeys(KINDS, NOTHING)
@@ -131,8 +132,8 @@ class _FlowSums:
             self._peaks[kind] = self._peaks[kind].largest(rate)
 
     def rates(self, seconds: float, uncertain_s: float = 0.0) -> Flows:
-        """Rates of a run of ``seconds``. ``uncertain_s`` of the time that was counted may not be
-        the job's: the most that can have been done in it is subtracted."""
+        """Rates over a run of ``seconds``. Up to ``uncertain_s`` of the counted time may be outside
+        of the run: the most I/O that can have been done in it is subtracted."""
         sums = self._sums
         if uncertain_s:
             sums = {
@@ -224,7 +225,7 @@ class DisturbanceMeter:
                 self._irqs.setdefault(irq, []).append(cpu)
 
     def result(self) -> Disturbance:
-        """What the frames so far show."""
+        """The disturbances that the frames so far show."""
         found = list(filter(None, (self._on_job_devices(), *self._below())))
         worst = max(found, key=lambda other: other.share, default=None)
         reasons = [worst.text] if worst is not None and worst.share >= DISTURBING_SHARE else []
@@ -277,7 +278,7 @@ class DisturbanceMeter:
         shape, seconds = self._limits.shape, self._seconds
         if shape.engine in (*_NO_IO_ENGINES, PASSTHROUGH) or not seconds:
             return None
-        # fio's time and the kernel's differ a little
+        # subtract a little, because fio's time and the kernel's differ
         disk, total = (
             self._disks[""].rates(seconds, uncertain) for uncertain in (self._uncertain_s, 0.0)
         )
@@ -289,7 +290,7 @@ class DisturbanceMeter:
         return _other_io(self._name, disk, total, *job)
 
     def _below(self) -> Iterator[OtherIo | None]:
-        """I/O of others on a device below the job's, which the job's device does not count. Both
+        """I/O of others on a device below the job's device, which that one does not count. Both
         devices are read at the same time."""
         for lower, upper, layer in self._lower if self._seconds else ():
             disk, above = (self._disks[name].rates(self._seconds) for name in (lower, upper))
@@ -304,8 +305,8 @@ def _in_one(flows: Flows) -> Flows:
 
 
 def _other_io(name: str, disk: Flows, total: Flows, least: Flows, most: Flows) -> OtherIo:
-    """The I/O of others on a device. ``total`` is all that the device did, ``disk`` a lower bound
-    of it."""
+    """The I/O of others on a device. ``total`` is everything that the device did, ``disk`` a lower
+    bound of that."""
     others = {kind: beyond(flow, least[kind], most[kind], kind, slack=1.0)
               for kind, flow in disk.items()}  # fmt: skip
     whole, all_others = _with_flushes(total), _with_flushes(others)
@@ -369,7 +370,8 @@ class _CpuMeans:
 
 
 def _job_user(frame: Frame) -> tuple[float, dict[int, float]]:
-    """fio's time in user mode in percent of a CPU: in total, and by the CPU of its jobs."""
+    """fio's time in user mode in percent of a CPU: in total, and for each CPU that its jobs are
+    on."""
     fio = frame.fio
     user = (fio.usr_cpu or 0.0) if fio is not None else 0.0
     total = user + ((fio.sys_cpu or 0.0) if fio is not None else 0.0)
@@ -381,7 +383,7 @@ def _job_user(frame: Frame) -> tuple[float, dict[int, float]]:
 
 
 class _Measured(Protocol):
-    """The disturbances of one run (model/experiment/point.py, Point)."""
+    """A run with its disturbances (model/experiment/point.py, Point)."""
 
     @property
     def others(self) -> float | None: ...
@@ -392,7 +394,8 @@ class _Measured(Protocol):
 
 
 def moved_between(runs: Sequence[_Measured]) -> str:
-    """An interrupt that was served by different CPUs in these runs; "" if none."""
+    """The change of an interrupt that was served by different CPUs in these runs, in words; ""
+    without one."""
     seen: dict[str, int] = {}
     for run in runs:
         for irq, cpu in run.irq_cpus.items():
@@ -418,8 +421,8 @@ def disturbance_text(runs: Sequence[_Measured], unit: str = "run") -> str:
 
 
 def one_sided_text(pairs: Sequence[tuple[_Measured, _Measured]]) -> str:
-    """The end of a sentence on the second runs, if others did I/O beside all runs of one setting
-    and beside none of the other; "" otherwise."""
+    """The end of a sentence on the second runs, if others did I/O during all runs of one setting
+    and during none of the other; "" otherwise."""
     disturbed = {tuple((run.others or 0.0) >= DISTURBING_SHARE for run in pair) for pair in pairs}
     if disturbed == {(False, True)}:
         return "; others did I/O in all of its own runs and in none of A's"
@@ -429,7 +432,7 @@ def one_sided_text(pairs: Sequence[tuple[_Measured, _Measured]]) -> str:
 
 
 def span_text(low: float, high: float) -> str:
-    """ "12 to 66 %", "66 %"."""
+    """The range of shares, in percent: "12 to 66 %", or "66 %" if they are equal."""
     first, last = f"{low:.0f}", f"{high:.0f}"
     return f"{last} %" if first == last else f"{first} to {last} %"
 

@@ -44,8 +44,8 @@ _BITS = re.compile(r"[KMGT]i?b")
 _BITS_NAMES = {"K": "kilo", "M": "mega", "G": "giga", "T": "tera"}
 _COUNTS = {"": 1.0, "k": 1e3, "m": 1e6}
 _PERCENT = {"": 1.0, "%": 1.0}
-# by a field's unit: the units that its values may have, with their factors, and how a message lists
-# them
+# by a field's unit: the units that a value may have, with their factors, and the text that lists
+# them in a message
 _UNITS: Mapping[str, tuple[Mapping[str, float], str]] = {
     "ns": (_TIMES, "ns, us, ms or s"),
     "ms": ({name: ns / 1e6 for name, ns in _TIMES.items()}, "ns, us, ms or s"),
@@ -82,7 +82,7 @@ class Expectation:
 
     @property
     def of_job(self) -> bool:
-        """Whether the expectation is about one job."""
+        """Whether the expectation is about one job, not the whole run."""
         from iopstui.model.experiment.job_figures import is_job_figure
 
         return is_job_figure(self.path)
@@ -126,7 +126,8 @@ class Outcome:
 
 
 def parse_tolerance(text: str) -> float:
-    """ "10%" or "10" as 0.1; UsageError for anything but a percentage from 0 to 100."""
+    """Parse a tolerance: "10%" or "10" is 0.1. UsageError for anything but a percentage from 0 to
+    below 100."""
     match = re.fullmatch(r"(\d+(?:\.\d*)?)\s*%?", text.strip())
     if match is None or not 0 <= float(match[1]) < 100:
         raise UsageError(f"--tolerance {text!r} is not a percentage.", "For example: 10%")
@@ -139,8 +140,8 @@ def parse_expectation(
     tolerance: float = 0.0,
     devices: Sequence[str] | None = None,
 ) -> Expectation:
-    """Parse an --expect. ``tree`` names the devices under the target, ``devices`` those of them
-    that the jobs use (``None``: the first of ``tree`` alone). Raises UsageError."""
+    """Parse an --expect. ``tree`` names the devices under the target, ``devices`` the ones that the
+    jobs use (``None``: the first of ``tree`` alone). Raises UsageError."""
     match = _EXPECTATION.fullmatch(text)
     if match is None:
         raise UsageError(
@@ -166,8 +167,8 @@ def parse_expectation(
 def parse_figure_and_value(
     option: str, name: str, value: str, tree: Sequence[str], devices: Sequence[str]
 ) -> tuple[Field, float]:
-    """The figure that ``name`` means, its path concrete, and ``value`` in its unit. ``option`` is
-    the option with its text, for the UsageError."""
+    """The field of the figure that ``name`` means, its path without ``*``, and ``value`` in the
+    field's unit. ``option`` is the whole option, for the text of a UsageError."""
     field = _parse_field(option, name, tree, devices)
     return field, _parse_value(option, name, value, field)
 
@@ -197,7 +198,7 @@ def _parse_field(option: str, name: str, tree: Sequence[str], devices: Sequence[
 
 
 def _check_sum(option: str, field: Field, tree: Sequence[str], devices: Sequence[str]) -> None:
-    """UsageError for a figure that several devices can't have together."""
+    """Raise UsageError for a figure that several devices can't have together."""
     if field.path[:2] != ("kernel", TOTAL) or len(devices) == 1:
         return
     if devices and field.path[-1] != "util":
@@ -303,8 +304,8 @@ def _may_sync(job: Section) -> bool:
 
 
 def _has_bins_of_lat(job: Section) -> bool:
-    """Whether the histogram is of lat (fio/stream/status.py: clat's is preferred, and since 3.19
-    fio has both)."""
+    """Whether fio's histogram is of lat, not of clat, which is preferred (fio/stream/status.py).
+    Since 3.19 fio has both."""
     has_none_of_clat = _is_disabled(job, "clat_percentiles") or flag(job.options, "disable_clat")
     return flag(job.options, "lat_percentiles") and has_none_of_clat
 
@@ -322,7 +323,8 @@ def _is_disabled(job: Section, option: str) -> bool:
 
 
 def has_direction(options: Mapping[str, str], direction: str) -> bool:
-    """Whether a section's rw= contains this direction; unknown words may."""
+    """Whether a section's rw= contains this direction. True also for unknown words, and for
+    jobs that verify or report all directions as one."""
     rw = options.get("rw", options.get("readwrite", "read")).partition(":")[0]
     if "verify" in options or flag(options, "unified_rw_reporting"):
         return True
@@ -385,7 +387,7 @@ class _Tally:
 
 class ExpectationChecker:
     """Follows one run and returns the outcome of each expectation at its end. A rate of fio is
-    judged by the frames in which it is valid; if it is in none, by all."""
+    judged by the frames in which it is valid; if there is none, by all frames."""
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:
         self.expectations = tuple(expectations)
@@ -407,8 +409,8 @@ class ExpectationChecker:
                 tally.add(frame)
 
     def outcomes(self, final: Mapping[tuple[str, ...], float] | None = None) -> list[Outcome]:
-        """``final`` has fio's own final figures by path, if the whole run is judged: its rates are
-        more exact than the sum of our intervals."""
+        """Judge all expectations. ``final`` has fio's own final figures by path, if the whole run
+        is judged: their rates are more exact than the sum of our intervals."""
         results = []
         for tallies, batches, expectation in zip(
             self._tallies, self._batches, self.expectations, strict=True

@@ -37,7 +37,7 @@ from iopstui.text import printable
 MIN_POINTS = 4
 """The law has three parameters, so it fits any three points."""
 MAX_FIT_ERROR = 0.10
-"""A fit that is off by more at any point is rejected."""
+"""A fit that is off by more than this share at any point is rejected."""
 KNEE_FACTOR = 2.0
 """Leaving out one point may move the knee by at most this factor; knee and limit may be at most
 this many times the largest measured number of hosts."""
@@ -54,25 +54,26 @@ class ScalingLaw:
     coherency: float
 
     def at(self, hosts: float) -> float:
-        """I/Os per second of this number of hosts."""
+        """I/Os per second that this number of hosts reaches."""
         crosstalk = self.coherency * hosts * (hosts - 1)
         return self.rate * hosts / (1 + self.contention * (hosts - 1) + crosstalk)
 
     @property
     def knee(self) -> float | None:
-        """Hosts of the highest throughput, 1 or more; ``None``: it never falls."""
+        """The number of hosts (1 or more) with the highest throughput; ``None`` if throughput never
+        falls."""
         if self.coherency <= 0:
             return None
         return max(1.0, math.sqrt(max(0.0, 1 - self.contention) / self.coherency))
 
     def residuals(self, points: Points) -> list[float]:
-        """Measured over fitted, less 1."""
+        """The measured rate of each point over the fitted one, minus 1."""
         return [measured / self.at(hosts) - 1 for hosts, measured in points]
 
 
 def fit_law(points: Points) -> ScalingLaw | None:
-    """The law that deviates least; ``None`` for fewer than three numbers of hosts, or if none has a
-    finite rate. Throughputs are above 0."""
+    """The law that deviates least from the points; ``None`` for fewer than three numbers of hosts,
+    or if none has a finite rate. Throughputs are above 0."""
     if len({hosts for hosts, _ in points}) < 3:
         return None
     first = min(points)
@@ -107,8 +108,8 @@ def fit_law(points: Points) -> ScalingLaw | None:
 
 
 def _least_squares(rows: Sequence[Sequence[float]], free: Sequence[int]) -> list[float] | None:
-    """The x that solves ``rows`` x = 1 by least squares, with x = 0 where not ``free``; ``None``
-    without a unique solution."""
+    """The least-squares solution x of ``rows`` x = 1, with x = 0 for columns that are not ``free``;
+    ``None`` without a unique solution."""
     size = len(free)
     table = [
         [sum(row[i] * row[j] for row in rows) for j in free] + [sum(row[i] for row in rows)]
@@ -143,7 +144,7 @@ class Scaling:
 
     @property
     def knee(self) -> float | None:
-        """Hosts; ``None`` also where none is claimed."""
+        """The number of hosts at the knee; ``None`` if there is no knee or none is claimed."""
         return self.law.knee if self.law is not None and not self.doubt else None
 
     @property
@@ -198,7 +199,8 @@ class Scaling:
 
 
 def analyse_scaling(points: Points) -> Scaling:
-    """Scaling law of measured (hosts, I/Os per second); points without throughput are left out."""
+    """The scaling law of measured (hosts, I/Os per second); points without throughput are left
+    out."""
     valid = tuple(sorted((hosts, measured) for hosts, measured in points if measured > 0))
     if len(valid) < MIN_POINTS:
         verb = "is" if len(valid) == 1 else "are"
@@ -219,7 +221,8 @@ def analyse_scaling(points: Points) -> Scaling:
 
 
 def _with_knees(points: tuple[tuple[int, float], ...], law: ScalingLaw) -> Scaling:
-    """Check whether a single point decides if there is a knee, and where."""
+    """Check how far the knee can be trusted: it must not be far beyond the measured points, and
+    leaving out a single point must not remove it or move it much."""
     laws = [fit_law([*points[:place], *points[place + 1 :]]) for place in range(len(points))]
     knees = [other.knee if other is not None else None for other in laws]
     found_knees = [knee for knee in knees if knee is not None]
@@ -277,7 +280,7 @@ class HostPoint(Point):
 
     @property
     def iops_host(self) -> float:
-        """I/Os per second of a host, their mean."""
+        """Mean I/Os per second of one host."""
         return self.iops / self.hosts
 
 
@@ -303,8 +306,8 @@ OF_HOSTS: Mapping[str, Figure] = {figure.name: figure for figure in (
 
 
 class HostPlan(Plan):
-    """A sweep of a fleet. Each run counts from its first to its last second, without settling;
-    ``measure`` is the job's runtime (0: not known)."""
+    """A plan for a sweep of a fleet. Each run counts from its first to its last second, without
+    settling; ``measure`` is the job's runtime (0: not known)."""
 
     __slots__ = ()
 
@@ -315,14 +318,14 @@ class HostPlan(Plan):
 
     @property
     def columns(self) -> tuple[Figure, ...]:
-        """The figures of all hosts together, then those per host."""
+        """The figures of all hosts together, then the figures per host."""
         names = ("iops", "bw", "p50_ns", "p99_ns", *(["p999_ns"] if len(self.axes) == 1 else ()))
         of_hosts = ("iops_host", "iops_lowest", "iops_highest")
         linear = ("linear",) if self.host_axis is not None else ()
         return (*(POINT[name] for name in names), *(OF_HOSTS[name] for name in of_hosts + linear))
 
     def conclude(self, points: Sequence[Any]) -> tuple[str, ...]:
-        """The scaling law of each curve over hosts, then the conclusions of any sweep."""
+        """The scaling law of each curve over hosts, then the usual conclusions of a sweep."""
         axis, lines = self.host_axis, []
         for curve in curves_along(self, axis, points) if axis is not None else ():
             fixed = " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
@@ -350,7 +353,7 @@ class SweptPoint:
 
     @property
     def hosts(self) -> int | None:
-        """It runs on this many of the hosts, the first ones; ``None``: on all."""
+        """The number of hosts that run the point, the first ones named; ``None``: all of them."""
         value = self.step.settings_of(HOSTS).get(HOSTS)
         return None if value is None else int(value)
 
@@ -361,7 +364,7 @@ class SweptPoint:
 
 
 def check_host_axes(axes: Sequence[Axis], options: Mapping[str, str], hosts: int) -> None:
-    """UsageError for axes that a fleet with this number of ``hosts`` can't vary."""
+    """Raise UsageError for axes that a fleet with this number of ``hosts`` can't vary."""
     check_axes(axes, options, fleet=True)
     for axis in axes:
         if axis.kind == HOSTS:
@@ -380,8 +383,8 @@ def check_host_axes(axes: Sequence[Axis], options: Mapping[str, str], hosts: int
 
 
 def usual_counts(hosts: int) -> str:
-    """The values of an axis that doubles up to all hosts: "1,2,4,6"; with few hosts every number,
-    so that the law can be fitted."""
+    """The default values of the axis, doubling up to all hosts: "1,2,4,6"; with few hosts every
+    number, so that the law can be fitted."""
     if hosts <= MIN_POINTS:
         return ",".join(map(str, range(1, hosts + 1)))
     counts = [1]

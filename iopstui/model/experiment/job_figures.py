@@ -1,8 +1,8 @@
 """Figures of one job of a run: "seq-read:iops", from fio's final report.
 
-fio's rows have no unique names. Rows of one name (clones without group_reporting) count together:
-rates are added if they ran at the same time, else taken over the total time of all. A job that
-waits for others (stonewall) is judged by its own time."""
+fio's rows have no unique names. Rows with the same name (clones without group_reporting) count
+together: rates are added if they ran at the same time, else taken over the total time of all. A job
+that waits for others (stonewall) is judged by its own time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def sections_of_job(path: Sequence[str], jobs: Sequence[Section]) -> list[Sectio
 
 
 def why_no_such_job(path: Sequence[str], jobs: Sequence[Section]) -> str | None:
-    """Why a job file lacks the job in a figure's path, in words; ``None`` if it has it."""
+    """Why a job file lacks the job in a figure's path, in words; ``None`` if the file has it."""
     if sections_of_job(path, jobs):
         return None
     names = [job.options.get("name", job.name) for job in jobs]
@@ -66,7 +66,7 @@ def why_no_such_job(path: Sequence[str], jobs: Sequence[Section]) -> str | None:
 
 
 def job_figures(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
-    """All jobs' figures of a ``fio_summary`` by path."""
+    """The figures of all jobs in a ``fio_summary``, by path."""
     figures: dict[tuple[str, ...], float] = {}
     rows: dict[str, list[Mapping[str, Any]]] = {}
     for row in summary["rows"]:

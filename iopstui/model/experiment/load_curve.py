@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 RISING = (HOSTS, *LOAD_OPTIONS)
 """Axes whose points form a curve: larger values are more load."""
 NOISE_DIP = 0.10
-"""Without repeats: how far noise may make IOPS fall and rise again between points."""
+"""Without repeats, IOPS that fall and rise again between points by this share count as noise."""
 OTHER_IO_SHARE = 0.10
 MIN_OTHER_BYTES = 1 << 20
 """Bytes/s: what the device may move beside fio's I/O (metadata, a log) without being load."""
@@ -32,7 +32,7 @@ _WORK_OPTIONS = frozenset({"rw", "readwrite", "rwmixread", "rwmixwrite", "job"})
 
 
 class _Measured(Protocol):
-    """A finished run, or a point, the mean of its runs (events.PointFinished). ``index`` is its
+    """A finished run (events.PointFinished), or a point with the mean of its runs. ``index`` is its
     position among the runs, or among the points."""
 
     @property
@@ -66,8 +66,8 @@ PointT = TypeVar("PointT", bound=_Measured)
 
 
 class LoadCurve(Generic[PointT]):
-    """Points that differ in one axis only, in its order. ``fixed`` are the settings they share,
-    ``runs`` the runs of each point."""
+    """Points that differ only in the value of one axis, in the order of that axis. ``fixed`` are
+    the settings they share, ``runs`` the runs of each point."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class LoadCurve(Generic[PointT]):
 
     @property
     def uncertain_knee(self) -> Knee | None:
-        """The knee, credible or not."""
+        """The knee, whether or not it is credible."""
         if any(event.point.latency_ns is None for event in self.points):
             return None
         return knee([(e.point.iops, e.point.latency_ns or 0.0) for e in self.points])
@@ -114,12 +114,12 @@ class LoadCurve(Generic[PointT]):
 
     @property
     def names(self) -> list[str]:
-        """Name each point by its value: "iodepth=8"."""
+        """The name of each point, by its value: "iodepth=8"."""
         return [f"{self.axis.name}={dict(e.settings)[self.axis.name]}" for e in self.points]
 
 
 def load_axis(plan: Plan) -> Axis | None:
-    """The axis of load: iodepth, else numjobs."""
+    """The axis that varies the load: iodepth, else numjobs."""
     return next((axis for name in LOAD_OPTIONS for axis in plan.axes if axis.name == name), None)
 
 
@@ -174,14 +174,15 @@ def _mean_outcome(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def load_curves(plan: Plan, runs: Sequence[PointT]) -> list[LoadCurve[PointT]]:
-    """A curve along the load axis for each combination of the other settings; none without such an
+    """A curve along the load axis for each combination of the other settings; empty without a load
     axis."""
     axis = load_axis(plan)
     return [] if axis is None else curves_along(plan, axis, runs)
 
 
 def curves_along(plan: Plan, axis: Axis, runs: Sequence[PointT]) -> list[LoadCurve[PointT]]:
-    """The points as curves along one axis: a load's values in rising order, others as given."""
+    """The points as curves along one axis: values of a load in rising order, other values in the
+    given order."""
     groups: dict[tuple[tuple[str, str], ...], list[tuple[PointT, list[PointT]]]] = {}
     for place, point_runs in runs_by_point(plan, runs).items():
         fixed = tuple(setting for setting in point_runs[0].settings if setting[0] != axis.name)
@@ -216,7 +217,7 @@ def curve_text(curve: LoadCurve[PointT]) -> str:
 
 
 def _beside_the_least(points: Sequence[Point], names: Sequence[str], place: int) -> str:
-    """The gain and cost of the point at ``place`` compared with the least load."""
+    """The gain and cost of the point at index ``place`` compared with the least load."""
     if place == 0:
         return ""
     at, least = points[place], points[0]
@@ -225,8 +226,8 @@ def _beside_the_least(points: Sequence[Point], names: Sequence[str], place: int)
 
 
 def _beside_the_most(points: Sequence[Point], names: Sequence[str], place: int) -> str:
-    """The gain and cost of the point with the most IOPS beyond ``place`` (the largest load if none
-    has more)."""
+    """The gain and cost, compared with the point at index ``place``, of the point with the most
+    IOPS beyond it (of the largest load if no point has more)."""
     at, beyond = points[place], range(place + 1, len(points))
     if not beyond or not at.iops:
         return ""
@@ -241,7 +242,8 @@ def _beside_the_most(points: Sequence[Point], names: Sequence[str], place: int) 
 
 
 def _recommended_index(points: Sequence[Point], knee: Knee | None) -> int:
-    """The knee of points in order of load, or else the least load that reaches nearly all IOPS."""
+    """The index of the knee of points in order of load; without a knee, of the least load that
+    reaches nearly all IOPS."""
     if knee is not None:
         return knee.index
     most = max(point.iops for point in points)
@@ -249,8 +251,8 @@ def _recommended_index(points: Sequence[Point], knee: Knee | None) -> int:
 
 
 def _reason(curve: LoadCurve[PointT]) -> str:
-    """Why this point is recommended. For a point at an end of the curve the end is the reason, not
-    the ratio."""
+    """Why this point is recommended. At an end of the curve the reason is the end, not the
+    ratio."""
     knee = curve.uncertain_knee
     if knee is None:
         return f" (the least with {100 * ENOUGH_SHARE:.0f} % of the most IOPS)"
@@ -260,7 +262,7 @@ def _reason(curve: LoadCurve[PointT]) -> str:
 
 
 def _latency_growth(before: Point, after: Point, joined: str) -> str:
-    """The latency as a multiple of another; "" if one of them is unknown."""
+    """By what factor the latency grew; "" if one of the two is unknown."""
     if not before.latency_ns or after.latency_ns is None:
         return ""
     return f"{joined} {after.latency_ns / before.latency_ns:.1f} times the latency"
@@ -285,7 +287,7 @@ def _certainty(curve: LoadCurve[PointT]) -> str:
 
 
 def _disturbance(points: Sequence[Point]) -> str:
-    """A note that others used the disk meanwhile; "" if none did."""
+    """A note that others used the disk during these runs; "" if none did."""
     text = uncertainty_text(points).removeprefix(", ")
     return text and f"measured {text}"
 
@@ -296,7 +298,7 @@ def interval_text(within: tuple[float, float] | None, show: Callable[[float], st
 
 
 def little_lines(points: Sequence[_Measured]) -> Iterator[str]:
-    """Lines on whether N = X * R holds, and if not, why."""
+    """Lines on whether N = X * R (Little's law) holds, and if not, why."""
     judged = [event for event in points if event.little.holds is not None]
     if not judged:
         return
@@ -349,7 +351,7 @@ def best_value_text(points: Sequence[_Measured]) -> str:
 
 
 def most_so_far_text(points: Sequence[_Measured]) -> str:
-    """The point with the most IOPS while others are still to come."""
+    """Text on the point with the most IOPS so far, while other points are still to come."""
     most = max(points, key=lambda event: event.point.iops)
     name = _settings_text(most) or printable(most.job)
     return f"Most IOPS so far: {name}, {_figures(most.point)}; the answer follows at the end."
@@ -382,12 +384,12 @@ def conclusions(
 
 
 def expectation_lines(met: Sequence[bool]) -> list[str]:
-    """A line on how many of the points with expectations met them; none without such points."""
+    """A line on how many points met their expectations; empty if no point has any."""
     points = counted(len(met), "point")
     return [f"expectations: {sum(met)} of {points} met all of theirs"] if met else []
 
 
-# -- credible?
+# -- whether a curve is credible
 
 
 def why_not_credible(points: Sequence[Point], names: Sequence[str]) -> str:
@@ -418,7 +420,7 @@ def why_not_credible(points: Sequence[Point], names: Sequence[str]) -> str:
 
 
 def other_load(point: Point) -> float:
-    """How many more bytes the device moved than fio, as a share; 0 if negligible or unknown."""
+    """By what share the device moved more bytes than fio; 0 if negligible or unknown."""
     if point.device_bw is None or point.bw <= 0:
         return 0.0
     more = point.device_bw - point.bw
@@ -437,7 +439,7 @@ def _iops_bounds(point: Point) -> tuple[float, float]:
 
 
 def _lowest_valley(points: Sequence[Point]) -> int | None:
-    """The lowest point that is, beyond noise, below an earlier and a later point."""
+    """The lowest point that is below an earlier and a later point by more than noise."""
     bounds = [_iops_bounds(point) for point in points]
     valleys = [
         place
@@ -452,7 +454,8 @@ def _lowest_valley(points: Sequence[Point]) -> int | None:
 
 
 def recommended_value(points: Sequence[Point], names: Sequence[str], varied: Sequence[str]) -> str:
-    """The point with the most IOPS, or bytes if block sizes differ; "" for a single point."""
+    """A sentence that recommends the point with the most IOPS, or bytes if block sizes differ; ""
+    for a single point."""
     if len(points) < 2:
         return ""
     sizes = not _SIZE_OPTIONS.isdisjoint(varied)

@@ -71,14 +71,14 @@ class Axis:
 @dataclass(frozen=True, slots=True)
 class Variant:
     """A side of a comparison: settings that apply together (none: the job unchanged). ``kept`` are
-    settings that other variants change and that must be unchanged for this one."""
+    settings that other variants change and this one must leave unchanged."""
 
     settings: tuple[Setting, ...]
     kept: tuple[Setting, ...] = ()
 
     @property
     def label(self) -> str:
-        """ "rq_affinity=2 iodepth=16"."""
+        """The settings in words: "rq_affinity=2 iodepth=16"."""
         return " ".join(map(str, self.settings)) or AS_IS
 
 
@@ -109,8 +109,8 @@ class Plan:
     ``repeats`` at the latest."""
 
     name: ClassVar[str] = ""
-    """The command of an experiment that is neither a sweep nor a comparison. It is named in results
-    and is part of the key."""
+    """The name of the command, for experiments other than sweeps and comparisons. It is named in
+    results and is part of the key."""
     jobs: tuple[str, ...]
     options: Mapping[str, str] = field(default_factory=dict)
     axes: tuple[Axis, ...] = ()
@@ -125,7 +125,7 @@ class Plan:
 
     @property
     def every_job(self) -> tuple[str, ...]:
-        """The jobs, those of variants too."""
+        """The jobs of the plan, including those that variants name."""
         settings = (setting for variant in self.variants for setting in variant.settings)
         jobs = (setting.value for setting in settings if setting.kind == JOB)
         return tuple(dict.fromkeys((*self.jobs, *jobs)))
@@ -151,23 +151,24 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """Total running time of fio (s), without its startup and the layout of files."""
+        """Total running time of fio in seconds, without its startup and the layout of files."""
         return self.points * (self.settle + self.measure)
 
     def next(self, done: Sequence[Any], left: Sequence[PlannedPoint]) -> PlannedPoint | None:
-        """What to run now: one of ``left`` (in order); ``None``: the experiment is over. ``done``
-        are the runs so far in order: events.PointFinished, or PointFailed, which has no ``point``
-        and empty ``outcomes``. An outcome that could not be judged is None."""
+        """Return what to run now: one of ``left`` (in order); ``None``: the experiment is over.
+        ``done`` are the finished runs in order: events.PointFinished, or PointFailed, which has no
+        ``point`` and empty ``outcomes``. An outcome that could not be judged is None."""
         return left[0] if left else None
 
     @property
     def columns(self) -> tuple[Figure, ...]:
-        """The figures of its points in tables; empty: those of any sweep."""
+        """The figures that tables show for each point; empty: the usual ones of a sweep."""
         return ()
 
     def conclude(self, points: Sequence[Any]) -> tuple[str, ...]:
-        """The closing text about the points (events.PointFinished); empty: the text of any sweep or
-        comparison. Also called after an interruption, with fewer ``points`` than planned."""
+        """The closing text about the points (events.PointFinished); empty: the usual text of a
+        sweep or comparison. Also called after an interruption, with fewer ``points`` than
+        planned."""
         return ()
 
     def judge(self, points: Sequence[Any]) -> list[tuple[str, Outcome]]:
@@ -232,12 +233,12 @@ def _variant_order(plan: Plan, repeat: int) -> list[int]:
 
 
 def variant_letter(number: int) -> str:
-    """Variants are A, B, C ..."""
+    """The letter of a variant: A, B, C ..."""
     return chr(ord("A") + number)
 
 
 def setting_kind(name: str) -> str:
-    """The kind of a setting by its name. An unknown name is taken as a fio option."""
+    """The kind of a setting by its name. An unknown name counts as a fio option."""
     if name in TUNABLES or irq_of(name) is not None:
         return KNOB
     return {"size": SIZE, "bind": BIND, "job": JOB, "hosts": HOSTS}.get(name, OPTION)
@@ -267,7 +268,7 @@ def parse_axis(text: str) -> Axis:
 
 
 def check_name(name: str, label: str) -> None:
-    """UsageError for a name that an experiment does not vary."""
+    """Raise UsageError for a name that an experiment does not vary."""
     for option_name in option_names(name):
         if option_name in _NOT_AN_AXIS:
             raise UsageError(
@@ -276,7 +277,7 @@ def check_name(name: str, label: str) -> None:
 
 
 def check_value(name: str, value: str, label: str) -> None:
-    """UsageError for a value that is certainly wrong (fio and the kernel check the rest)."""
+    """Raise UsageError for a value that is certainly wrong (fio and the kernel check the rest)."""
     is_count = value.isdecimal() and len(value) <= MAX_DIGITS and int(value) > 0
     if name in _COUNT_OPTIONS and not is_count:
         raise UsageError(f"{label}: {name} takes a whole number of 1 or more, not {value!r}.")
@@ -296,8 +297,8 @@ def check_value(name: str, value: str, label: str) -> None:
 
 
 def check_axes(axes: Sequence[Axis], options: Mapping[str, str], fleet: bool = False) -> None:
-    """UsageError for two axes that set the same thing, even under different names, and for too
-    many."""
+    """Raise UsageError for two axes that set the same thing, even under different names, and for
+    too many axes."""
     names_so_far: set[str] = set()
     for axis in axes:
         if axis.kind == HOSTS and not fleet:
@@ -316,7 +317,7 @@ def check_axes(axes: Sequence[Axis], options: Mapping[str, str], fleet: bool = F
 
 
 def parse_variant(text: str) -> Variant:
-    """--variant NAME=VALUE[,NAME=VALUE]... UsageError for anything else."""
+    """Parse --variant NAME=VALUE[,NAME=VALUE]... UsageError for anything else."""
     if text.strip() == AS_IS:
         return Variant(())
     settings = []
@@ -343,7 +344,7 @@ def parse_variant(text: str) -> Variant:
 
 
 def check_variants(variants: Sequence[Variant], options: Mapping[str, str]) -> None:
-    """UsageError for variants that can't be compared."""
+    """Raise UsageError for variants that can't be compared."""
     if len(variants) < 2:
         raise UsageError(
             "A comparison needs two variants.",
@@ -450,13 +451,12 @@ Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
 def point_indexes(plan: Plan) -> dict[Key, int]:
-    """The position of each point of a sweep, from 0, as if every point were run once and in
-    order."""
+    """The index of each point of a sweep, as if every point were run once and in order."""
     return {point_key(step): step.index for step in points_in_order(plan)}
 
 
 def points_in_order(plan: Plan) -> list[PlannedPoint]:
-    """A sweep's points, each once, the first axis varying fastest."""
+    """A sweep's points, each once, in an order in which the first axis varies fastest."""
     return list(expand_plan(replace(plan, seed=None, repeats=1)))
 
 

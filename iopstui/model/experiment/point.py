@@ -24,7 +24,7 @@ from iopstui.model.rates import ratio
 from iopstui.model.sources import POWER
 
 if TYPE_CHECKING:
-    # imports everything that detects others' I/O, which only an experiment needs
+    # this module imports everything that detects others' I/O, and only an experiment needs it
     from iopstui.model.experiment.disturbance import DisturbanceMeter
 
 LITTLE_TOLERANCE = 0.10
@@ -33,15 +33,15 @@ BUSY = ("usr", "sys", "irq", "soft")
 BLOCK, IRQ = "block/s", "irq/s"
 OF_CPU = (*BUSY, BLOCK, IRQ)
 SCOPES = DISK, BINS, PROBE, WAITS = "disk", "bins", "probe", "waits"
-"""First words of paths: the target's device, or the sum of several; a percentile of all latencies,
-or of those in the device; a place where I/Os wait (model/metrics/waits.py). Other paths are of a
-frame's figures."""
+"""First words of paths: figures of the target's device (of several devices, their sum); percentiles
+of fio's latencies, or of the latencies in the device; places where I/Os wait
+(model/metrics/waits.py). Other paths name a frame's figures."""
 FIGURE, JOIN, PATH = "figure", "join", "path"
 Joined = Callable[[Sequence[Any]], Any]
 
 
 def _of_known(join: Joined) -> Joined:
-    """Join the values that are known; ``None`` if there are none."""
+    """Combine the known values with ``join``; ``None`` if all are unknown."""
 
     def joined(values: Sequence[Any]) -> Any:
         known = [value for value in values if value is not None]
@@ -87,7 +87,8 @@ def _share_text(share: float) -> str:
 def row(
     unit: str, meaning: str, path: str = "", join: Joined = _mean, default: Any = None, **more: Any
 ) -> Any:
-    """A field of a point with its figure: ``path`` of its meter, ``join`` of repeated runs."""
+    """A field of a point, with its figure: ``path`` names the meter that gives it, ``join``
+    combines the values of repeated runs."""
     figure = partial(Figure, unit=unit, meaning=meaning, **more)
     said = {FIGURE: figure, PATH: path, JOIN: join}
     if default is dict:
@@ -101,8 +102,8 @@ def _time(meaning: str, path: str = "", join: Joined = _mean, **more: Any) -> An
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Figures of one run, each with its row (``POINT``): of reads and writes together, unless the
-    name says otherwise. Unknown is ``None``."""
+    """Figures of one run, for reads and writes together unless the name says otherwise; ``POINT``
+    describes each. Unknown is ``None``."""
 
     seconds: float = row("s", "seconds measured", join=sum, default=MISSING)
     ios: int = row("I/Os", "I/Os counted", join=sum, default=MISSING)
@@ -185,7 +186,8 @@ class Point:
 
     @property
     def write_bw(self) -> float | None:
-        """Bytes written per second, if reads and writes are of one size; ``None``: not known."""
+        """Bytes written per second, assuming that reads and writes have the same size; ``None``:
+        not known."""
         if self.write_iops is None or not self.iops:
             return None
         return self.bw * self.write_iops / self.iops
@@ -197,7 +199,7 @@ class Point:
 
     @property
     def most_waits(self) -> tuple[str, float] | None:
-        """The place where most I/Os wait, and how many; ``None`` if unknown."""
+        """The place where most I/Os wait, and their number; ``None`` if unknown."""
         places = {
             "CPU": self.wait_cpu, "above": self.wait_above, CACHE: self.wait_cache,
             UNSENT: self.wait_unsent, **self.wait_layers, "unknown": self.wait_unknown,
@@ -207,7 +209,7 @@ class Point:
 
     @property
     def most_completions(self) -> float | None:
-        """The share of completions on the CPU with the most."""
+        """The share of completions on the CPU that has the most."""
         return max(self.completions.values(), default=None)
 
 
@@ -229,7 +231,7 @@ POINT: Mapping[str, Figure] = {
 PATHS = {one.name: one.metadata[PATH] for one in fields(Point) if one.metadata[PATH]} | {
     "lat_ns": "fio total lat mean", "usr": "fio usr_cpu", "sys": "fio sys_cpu",
 }  # fmt: skip
-"""The paths of a run's figures that are read from a meter directly."""
+"""The paths of figures that are read from a meter directly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,12 +278,12 @@ def merge_runs(points: Sequence[Point]) -> Point:
 
 
 def point_json(point: Point) -> dict[str, Any]:
-    """Return a point as JSON can carry it; ``point_from_json`` gives the same again."""
+    """Return a point in a form that JSON can carry; ``point_from_json`` restores the same point."""
     return asdict(point)
 
 
 def point_from_json(data: Mapping[str, Any]) -> Point:
-    """The point of a JSON object. KeyError, TypeError or ValueError if it is not one."""
+    """The point of a JSON object. KeyError, TypeError or ValueError if the object is no point."""
     names = {field.name for field in fields(Point)}
     values = {name: value for name, value in data.items() if name in names}
     for name in ("busy", "completions"):
@@ -329,7 +331,7 @@ class _CpuTotal(Totals):
 
     @property
     def busy(self) -> float | None:
-        """Percent of its time; ``None``: not known."""
+        """Busy time in percent; ``None``: not known."""
         return _sum(*(self.mean(row) for row in self.FIGURES if row.name in BUSY))
 
 
@@ -424,7 +426,7 @@ class PointMeter:
         )
 
     def _values(self) -> dict[str, Any]:
-        """The figures that are read from meters by their rows' paths."""
+        """The figures that meters give directly, by the paths of their rows."""
         values: dict[str, Any] = {name: meter.value for name, meter in self._meters.items()}
         bins = {BINS: self._run.bins, PROBE: self._device_bins}
         waits = self._run.waits.value
@@ -456,10 +458,11 @@ class PointMeter:
         return sum(count for key, count in bins.items() if key > mean) / total
 
     def _completions(self) -> tuple[dict[int, float], str]:
-        """CPUs that ran the completions. Without softirqs (the interrupt's CPU did the rest itself)
-        the device's own interrupts are used. Both come once for many I/Os, so they are compared
-        with each other: completions that are passed on raise about one softirq per interrupt, other
-        disks few."""
+        """The CPUs that ran the completions, with their shares, and how this is known. BLOCK
+        softirqs show it if there are at least half as many as interrupts of the device: completions
+        that are passed on to other CPUs raise about one softirq per interrupt. Otherwise the
+        interrupt's CPU completes the I/O itself, the few softirqs are of other disks, and the
+        device's interrupts are used."""
         counts = [{number: cpu.sums[name][0] for number, cpu in sorted(self._cpus.items())
                    if cpu.sums[name][1]} for name in (BLOCK, IRQ)]  # fmt: skip
         block, irq = (sum(by_cpu.values()) for by_cpu in counts)
@@ -490,7 +493,7 @@ class LittlesLaw:
 def littles_law(
     point: Point, requested: int | None, paced: bool, synchronous: bool = False
 ) -> LittlesLaw:
-    """Check N = X * R. ``paced``: the job holds I/Os back by itself (rate, thinktime)."""
+    """Check N = X * R. ``paced``: the job limits its I/Os itself (rate, thinktime)."""
     measured = point.in_flight
     if measured is None:
         return LittlesLaw(requested, None, None, "no latency measured")
@@ -514,7 +517,7 @@ def littles_law(
 
 
 def littles_law_of_runs(point: Point, runs: Sequence[LittlesLaw]) -> LittlesLaw:
-    """Little's law on the mean of several runs; the reason for a failure comes from one of them."""
+    """Little's law on the mean of several runs; if it fails, the reason is that of one of them."""
     requested, measured = runs[0].asked, point.in_flight
     if requested is None or measured is None:
         return replace(runs[0], seen=measured)

@@ -11,12 +11,12 @@ from iopstui.format import latency, number
 
 LOAD_OPTIONS = ("iodepth", "numjobs")
 ENOUGH_SHARE = 0.95
-"""Share of the most IOPS: the least load that reaches it is preferred."""
+"""The least load that reaches this share of the most IOPS is preferred."""
 DEFAULT = "iodepth=1..64"
 MEASURED_S = 4.0
-"""Seconds that each depth is measured."""
+"""How many seconds each depth is measured."""
 GAIN = 0.05
-"""Share of IOPS: a depth that adds less is useless."""
+"""Share of IOPS: a depth that adds less than this is useless."""
 MAX_USELESS = 2
 """The ramp ends after this many useless depths in a row: one alone may be chance."""
 MAX_VALUE = 4096
@@ -25,7 +25,7 @@ _FORM = re.compile(r"\s*(\w+)\s*=\s*(\d+)\s*\.\.\s*(\d+)\s*")
 
 @dataclass(frozen=True, slots=True)
 class RampRange:
-    """The option, and its values in order."""
+    """The option to vary, and its values in order."""
 
     option: str
     values: tuple[int, ...]
@@ -35,7 +35,7 @@ class RampRange:
 
 
 def parse_ramp(text: str) -> RampRange:
-    """ "iodepth=1..64": 1, 2, 4 ... 64. UsageError for anything else."""
+    """Parse a ramp: "iodepth=1..64" means 1, 2, 4 ... 64. UsageError for anything else."""
     match = _FORM.fullmatch(text)
     if match is None or match[1] not in LOAD_OPTIONS:
         raise UsageError(f"--ramp {text!r} is not of the form iodepth=LOW..HIGH.",
@@ -52,7 +52,7 @@ def parse_ramp(text: str) -> RampRange:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What was measured at a depth."""
+    """The figures that were measured at a depth."""
 
     value: int
     iops: float
@@ -77,7 +77,7 @@ class Ramp:
 
     @property
     def _useless(self) -> int:
-        """How many of the last depths added nothing to the maximum before them."""
+        """How many of the last depths added nothing to the highest IOPS before them."""
         count, most = 0, 0.0
         for level in self.levels:
             count = 0 if level.iops > most * (1 + GAIN) else count + 1
@@ -92,7 +92,7 @@ class Ramp:
 
     @property
     def text(self) -> str:
-        """The knee in one sentence: the figures of the best depth, and what the next one adds."""
+        """The knee in one sentence: the figures of the best depth, and the gain of the next one."""
         best, option = self.best, self.range.option
         figures = f"{number(best.iops)} IOPS{_p99(best)}"
         after = self.levels[self.levels.index(best) + 1 :]
@@ -113,5 +113,5 @@ def _gain(before: float, after: float) -> str:
 
 
 def progress_text(ramp: Ramp, value: int, values: Sequence[int]) -> str:
-    """ "ramp: iodepth 4 (3 of 7)"."""
+    """The progress of the ramp: "ramp: iodepth 4 (3 of 7)"."""
     return f"ramp: {ramp.range.option} {value} ({values.index(value) + 1} of {len(values)})"

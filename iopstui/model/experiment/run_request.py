@@ -1,6 +1,6 @@
 """Everything that is requested of a run, as one value. It is made once, by the source of the
-request: the command line, the screen, a plan of several runs, or the orders of a fleet. Everything
-below passes it on whole. Open files, locks and grants belong to the prepared run
+request: the command line, the screen, a plan of several runs, or the orders of a fleet. All lower
+layers pass it on whole. Open files, locks and grants belong to the prepared run
 (preflight/prepared_job.py) and are checked again right before fio starts."""
 
 from __future__ import annotations
@@ -36,39 +36,39 @@ class RunRequest:
     part: TargetPart | None = None
     """The part of each target that is used; ``None``: all of it."""
     no_fence: bool = False
-    """A job that writes may run even if the kernel can't fence fio."""
+    """Let a job that writes run even if the kernel can't fence fio."""
     trace: str = ""
     """The requests that the job replays, as fio's iolog; empty: it makes its own."""
     io_log: bool = False
-    """fio logs each I/O, for the list of the slowest."""
+    """Have fio log each I/O, for the list of the slowest ones."""
     write_budget: int | None = None
     """Bytes that all runs together may write."""
     precondition: bool = False
-    """The target is written twice before."""
+    """Before the run, write the whole target twice."""
     hold: bool = False
     """Prepare everything, then wait for a signal to start fio."""
     until_steady: float | None = None
-    """Seconds of a round: the run ends when five of them are steady."""
+    """Length of a round in seconds; the run ends when five rounds in a row are steady."""
     interval_s: float = 1.0
     probe: bool = False
     """Whether each request is counted inside the kernel."""
     cgroups: bool = False
-    """Each sample has the I/O of each cgroup."""
+    """Whether each sample includes the I/O of each cgroup."""
     own_cpus: tuple[int, ...] | None = None
-    """The CPUs of iopstui itself: ``()`` any, ``None``: where it disturbs least."""
+    """The CPUs of iopstui itself: ``()`` for any, ``None`` for those where it disturbs least."""
     nice: int = 0
     record: str | None = None
     volume: PromisedFigures | None = None
-    """The bought volume (--volume): its limits are drawn, and findings name them."""
+    """The bought volume (--volume): charts draw its limits, and findings name them."""
     expect: tuple[str, ...] = ()
     tolerance: float = 0.0
-    """The share of its value by which an expectation may be missed."""
+    """The part of its value by which an expectation may be missed (0.1: 10 %)."""
     baseline: str | None = None
     """The file of the earlier run to which expectations in percent refer."""
 
     def words(self) -> list[str]:
-        """The options of `iopstui run` that repeat it, besides targets and job. --destroy-data is
-        not among them: it must be given each time."""
+        """The options of `iopstui run` that repeat this run, besides targets and job.
+        --destroy-data is not among them: it must be given each time."""
         words = [word for pair in self.overrides.items() for word in ("--set", "=".join(pair))]
         words += ["--size", self.size] if self.size else []
         words += ["--bind", "queues"] if self.bind else []

@@ -20,9 +20,9 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``failed`` counts runs that failed though others succeeded; ``interrupted``: only the
-    measurements until then exist; ``error`` says why a run failed, or that something could not be
-    checked."""
+    """``failed`` counts runs that failed though others succeeded; ``interrupted``: the command was
+    interrupted, so only earlier measurements exist; ``error`` says why a run failed, or that
+    something could not be checked."""
 
     checks: tuple[Check, ...] = ()
     interrupted: bool = False

@@ -1,1 +1,1 @@
-"""The figures of every subject, each declared once, as a row."""
+"""The figures of every subject (disks, CPUs ...), each declared once, as a row."""

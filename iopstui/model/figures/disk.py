@@ -17,7 +17,7 @@ from iopstui.model.sizes import KIB, MIB
 
 SECTOR = 512
 NOT_ADDED = ("io_ms",)
-"""Shares of time do not add up."""
+"""Shares of time, which can't be added up over devices."""
 
 
 def _rate(name: str, part: str, meaning: str, **more: object) -> Figure:
@@ -41,7 +41,7 @@ def _count(name: str, part: str, meaning: str) -> Figure:
     return Figure(name, "", meaning, part)
 
 
-@dataclass(slots=True)  # not frozen, as DiskCounters
+@dataclass(slots=True)  # not frozen, like DiskCounters
 class DiskRates:
     """The growth of a device's counters over ``seconds``, and the figures made from it: requests
     and merges per second, throughput in bytes per second, awaits in ms, sizes in bytes, ``util`` in
@@ -99,7 +99,7 @@ class DiskRates:
     n_in_flight = Figure("in-flight", "", "requests in flight at the end of the interval",
                          "in_flight", title="infl", width=4, rank=2)  # fmt: skip
 
-    # of reads, writes and discards together
+    # reads, writes and discards together
     ios_s = _rate("ios/s", "ios", "I/Os completed: reads, writes and discards", inner=True)
     bytes_s = Figure("bytes/s", "B/s", "bytes of these I/Os", "moved", SECONDS, inner=True)
     data_s = Figure("data/s", "B/s", "bytes read and written", "data", SECONDS, inner=True)
@@ -115,7 +115,7 @@ class DiskRates:
 
     @property
     def moved(self) -> int | None:
-        """The bytes of these I/Os; discarded bytes count, too, as in fio's bandwidth."""
+        """Bytes of reads, writes and discards; fio's bandwidth, too, includes discards."""
         return _total(self.read_bytes, self.write_bytes, self.discard_bytes)
 
     @property
@@ -131,7 +131,7 @@ class DiskRates:
 
     @property
     def waited_ms(self) -> float | None:
-        """How long all these I/Os took together."""
+        """Total time of all reads, writes and discards in ms."""
         waits = ((self.read_ms, self.reads), (self.write_ms, self.writes),
                  (self.discard_ms, self.discards))  # fmt: skip
         return sum(ms for ms, count in waits if ms and count) or None
@@ -143,8 +143,8 @@ DISK: Rows = tuple(by_name(DiskRates).values())
 
 
 def _total(reads: int | None, writes: int | None, discards: int | None) -> int | None:
-    """The sum; ``None`` if reads or writes are missing. Discards may be missing: kernels before
-    4.18 don't count them."""
+    """The sum of reads, writes and discards; ``None`` if reads or writes are missing. Discards may
+    be missing: kernels before 4.18 don't count them."""
     if reads is None or writes is None:
         return None
     return reads + writes + (discards or 0)
@@ -192,7 +192,7 @@ def disk_rates(current: DiskCounters, previous: DiskCounters, seconds: float) ->
 
 
 def sum_rates(parts: Sequence[DiskRates]) -> DiskRates | None:
-    """Several devices over the same interval as if they were one (figure.added); the sum has no
+    """Treat several devices over the same interval as one (figure.added); the sum has no
     ``util``."""
     return added(parts, NOT_ADDED)
 

@@ -1,11 +1,11 @@
 """A figure is declared as a row: its name, its meaning, and how it is made from growths.
 
-A growth is by how much a counter has grown in an interval. A subject (a disk, a CPU, an operation
-of a share) is a frozen dataclass of growths over one interval: counts, bytes, times. Its figures
-are rows, some of them attributes of its class: ``disk.r_await`` is the value,
-``DiskRates.r_await`` the row. A ``Part`` is an object within another: a frame is a tree of parts
-(model/metrics/fields.py). JSON, its schema, the list of fields, CSV, tables, the screen, meters
-over a run and sums of devices are all made from these rows, so each figure is named only here.
+A growth is the increase of a counter in an interval. A subject (a disk, a CPU, an operation of a
+share) is a dataclass of growths over one interval: counts, bytes, times. Its figures are rows, some
+of them attributes of its class: ``disk.r_await`` is the value, ``DiskRates.r_await`` the row. A
+``Part`` is an object within another: a frame is a tree of parts (model/metrics/fields.py). JSON,
+its schema, the list of fields, CSV, tables, the screen, meters over a run and sums of devices are
+all made from these rows, so each figure is named only here.
 
 A subject with them has ``percentiles`` by name, ``max_ns`` and ``bins``: for several seconds,
 devices or hosts, percentiles are made from the sum of their bins, never from other percentiles."""
@@ -24,15 +24,15 @@ from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.tables import Column, path_reader
 
 SCHEMA = 1
-"""Of a frame object, and of each JSON line."""
+"""Schema version in a frame object and in each JSON line."""
 ANY = "*"
-"""Any key there: a device, a CPU, a job."""
+"""In a path, stands for any key: a device, a CPU, a job."""
 TOTAL = "total"
-"""All directions, or all devices, together."""
+"""The key of all directions, or of all devices, together."""
 DEVICE = "device"
-"""What the probe counted."""
+"""The key of latencies in the device, which the probe measures."""
 WAIT = "wait"
-"""Where I/Os wait."""
+"""The key of figures on where I/Os wait."""
 
 
 SECONDS = "seconds"
@@ -56,9 +56,9 @@ class Figure:
     makes its text for people, ``width`` is that of its column, and a narrow table leaves out the
     figures with the highest ``rank`` first (0: never).
 
-    ``kind`` is its type in JSON; ``always``: it is never null there; ``keys`` says how many levels
-    of keys that are data are above its numbers (a histogram has one). ``inner``: used only in the
-    program, and not in JSON; ``bulky``: left out if only main figures are wanted.
+    ``kind`` is its type in JSON; ``always``: it is never null there; ``keys`` is the number of
+    levels of data keys above its numbers (1 for a histogram). ``inner``: used only in the program,
+    and not in JSON; ``bulky``: left out if only main figures are wanted.
 
     To sum over seconds or devices, the parts and the wholes are added, never the values."""
 
@@ -84,11 +84,11 @@ class Figure:
     bulky: bool = False
     source: str = ""
     get: Callable[[Any], Any] = field(init=False, repr=False)
-    """The part of a row."""
+    """Reads ``part`` of a row."""
     weigh: Callable[[Any], Any] = field(init=False, repr=False)
-    """Reads the weight of its value."""
+    """Reads the weight of the value from a row."""
     _of_row: Callable[[Any], Any] = field(init=False, repr=False)
-    """The value of a row of its subject."""
+    """Reads the value from a row of its subject."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "get", reader(self.part or self.name))
@@ -135,20 +135,20 @@ class Figure:
         return value if self.most is None else min(value, self.most)
 
     def shown(self, row: object | None) -> Any:
-        """The value in its ``unit``."""
+        """The value of the figure in a row, in its ``unit``."""
         value = self.value(row)
         return value if value is None or self.scale == 1.0 else value / self.scale
 
     def meaning_of(self, about: str) -> str:
-        """The meaning together with the subject ``about``; the meaning of a text names its subject
-        itself."""
+        """The meaning together with the subject ``about``. The meaning of a text stays as it is: it
+        names its subject itself."""
         if OF in self.meaning or not about or self.kind == TEXT:
             return self.meaning.replace(OF, about)
         return f"{about}: {self.meaning}"
 
     @property
     def is_of_run(self) -> bool:
-        """Whether a whole run has a value of this figure."""
+        """Whether a whole run can have a value of this figure."""
         return bool(self.whole or self.over or self.join)
 
     def parts(self, row: object, *owners: object) -> tuple[float, float] | None:
@@ -170,7 +170,7 @@ class Figure:
 
     def column(self, of: str = "", **different: Any) -> Column:
         """The figure as a column of a table; ``of`` is the part of a row that has it. ``different``
-        has the properties that are different in this table."""
+        has properties that replace the figure's own in this table."""
         part = reader(of) if of else None
         read = self.value if part is None else lambda row: self.value(part(row))
         return Column(**{
@@ -185,8 +185,8 @@ class Figure:
         return self.column(**{"form": form, "style": style, **different})
 
     def growths(self, value: float | None, row: Mapping[str, float | None]) -> float | None:
-        """The growth behind ``value`` (in ``unit``): ``value`` times the whole, which ``row`` has.
-        For rows from other machines."""
+        """The growths behind ``value`` (in ``unit``), for rows from other machines: ``value`` times
+        the whole, which ``row`` has."""
         if not self.whole or value is None:
             return value
         whole = row.get(self.whole)
@@ -211,7 +211,7 @@ class Part:
     bulky: bool = False
     none: object = None
     value: Callable[[Any], Any] = field(init=False, repr=False)
-    """The object in a row, or the objects."""
+    """Reads the object, or the objects, from a row."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", reader(self.part or self.name))
@@ -239,12 +239,12 @@ class Totals:
         self.clear()
 
     def clear(self) -> None:
-        # by name: totals are passed between processes
+        # keyed by name, not by Figure: totals are passed between processes
         self.sums = {figure.name: (0.0, 0.0) for figure in self.FIGURES}
         self._most = {figure.name: 0.0 for figure in self.FIGURES}
 
     def add(self, row: object, *owners: object, is_complete: bool = True) -> None:
-        """Count an interval; ``is_complete``: it counts for the highest values, too. ``owners`` are
+        """Count an interval. ``is_complete``: it also counts for the highest values. ``owners`` are
         those of ``Figure.parts``."""
         for figure in self.FIGURES:
             parts = figure.parts(row, *owners)
@@ -295,7 +295,7 @@ def by_name(subject: Any) -> Mapping[str, Figure]:
 
 
 def as_object(rows: Rows, thing: Any, is_full: bool = True) -> dict[str, Any]:
-    """An object as it is in JSON; without ``is_full`` the bulky parts are empty."""
+    """An object as it appears in JSON; without ``is_full`` the bulky parts are empty."""
     made: dict[str, Any] = {}
     for row in rows:
         if isinstance(row, Figure):
@@ -359,14 +359,14 @@ def from_object(subject: type[Row], values: Mapping[str, Any], seconds: float) -
 
 def added(rows: Sequence[Row], apart: Iterable[str] = ()) -> Row | None:
     """Rows of siblings over the same interval as one row; ``None`` if there are none. A single row
-    stays as it is. Growths are added, so no means are averaged; ``apart`` names those that do not
-    add up (shares of time), which the sum lacks. The sum also lacks what one of the rows lacks."""
+    stays as it is. Growths are added, so no means are averaged; ``apart`` names growths that do not
+    add up (shares of time); the sum lacks these, and growths that one of the rows lacks."""
     if len(rows) < 2:
         return rows[0] if rows else None
     subject: Any = type(rows[0])
     growths: dict[str, Any] = {}
     names = [each.name for each in fields(subject)]
-    # column by column: with 50 disks these are a thousand values
+    # column by column, because with 50 disks there are a thousand values
     for name, values in zip(names, zip(*map(attrgetter(*names), rows), strict=True), strict=True):
         growths[name] = None if None in values or name in apart else sum(values)
     growths[SECONDS] = rows[0].seconds  # type: ignore[attr-defined]
@@ -376,7 +376,7 @@ def added(rows: Sequence[Row], apart: Iterable[str] = ()) -> Row | None:
 MAX = "max"
 BY_PERCENTILE = {percentile_name(p): p for p in PERCENTILES}
 OF_BINS = frozenset((MAX, *BY_PERCENTILE))
-"""Figures that a histogram has, not a sum."""
+"""Figures that come from a histogram and not from a sum."""
 
 
 SHOWN = ("p50", "p99", "p99.9")
@@ -390,7 +390,8 @@ HIGHEST = Figure(MAX, "ns", "the longest", "max_ns", width=7, form=f.latency)
 
 
 def latency_rows(most: str, within: str, highest: str) -> Rows:
-    """All percentiles and the maximum, in ns: "OF: 99 % MOST WITHIN", "OF: HIGHEST"."""
+    """Figures for all percentiles and the maximum, in ns. Their meanings are made of the arguments:
+    "99 % ``most`` ``within``" and "``highest``", after the subject."""
     ranks = (replace(row, meaning=f"{OF}: {BY_PERCENTILE[row.name]:g} % {most} {within}")
              for row in RANKS.values())  # fmt: skip
     return (*ranks, replace(HIGHEST, meaning=f"{OF}: {highest}"))

@@ -39,16 +39,18 @@ LETTERS = {READS: "r", WRITES: "w", DISCARDS: "d", FLUSHES: "f"}
 _DIRECTIONS = {READS: READ, WRITES: WRITE, DISCARDS: TRIM}
 
 SLACK = 1.05
-"""fio's second and the kernel's begin at slightly different moments."""
+"""Factor of tolerance, because fio's second and the kernel's begin at slightly different
+moments."""
 SYNC_FLUSHES, SYNC_WRITES, SYNC_BYTES = 3.0, 4.0, 64 << 10
-"""What one sync may add: flushes around a journal's commit, its writes, and their bytes."""
+"""What one sync may add: flushes around a journal's commit, writes, and bytes of these."""
 OTHER_FLUSHES_S = 2.0
 METADATA_SHARE, METADATA_IOS, METADATA_BYTES = 0.25, 50.0, 2 << 20
-"""What a file system may write for a job's writes: a share of them, and this much per second."""
+"""I/O that a file system may add to a job's writes: a share of them, and I/Os and bytes per
+second."""
 DIRECT_LAYERS = ("LVM", "dm-multipath", "dm-crypt")
 """Layers of device-mapper that write no journal."""
 MOVE_DATA = ("btrfs", "bcachefs", "f2fs", "nilfs2", "zfs")
-"""File systems that write data to a new place each time, and update trees of pointers to it."""
+"""File systems that write data to a new place each time, and update the trees that point to it."""
 LARGEST_REQUEST = 1280 << 10
 DIRTY_S = 30.0
 """The kernel writes dirty pages after this time at the latest (vm.dirty_expire_centisecs)."""
@@ -80,11 +82,11 @@ class Flow:
         )
 
     def times(self, factor: float) -> Flow:
-        """A multiple of each measure."""
+        """Each measure multiplied by ``factor``."""
         return Flow(factor * self.ios_s, factor * self.bytes_s, factor * self.queue)
 
     def largest(self, other: Flow) -> Flow:
-        """The larger one of each measure."""
+        """The larger of the two values of each measure."""
         return Flow(
             max(self.ios_s, other.ios_s),
             max(self.bytes_s, other.bytes_s),
@@ -101,19 +103,20 @@ class Flow:
 
     @property
     def most(self) -> float:
-        """The largest of the measures (of a flow of shares)."""
+        """The largest of the three values; for a flow whose values are shares."""
         return max(self.ios_s, self.bytes_s, self.queue)
 
 
 NOTHING = Flow()
 UNLIMITED = Flow(inf, inf, inf)
 Flows = Mapping[str, Flow]
-"""By kind."""
+"""I/O by kind (reads, writes, discards, flushes)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What the device ``name`` did in some seconds, and the parts of the job and of others."""
+    """The I/O of the device ``name`` in some seconds, and the parts that are the job's and
+    others'."""
 
     name: str
     total: Flows
@@ -136,12 +139,13 @@ class Account:
         return self.all_others.share_of(self.whole)
 
     def unknown(self, kind: str) -> Flow:
-        """What may be the job's or not."""
+        """I/O that may or may not be the job's."""
         return self.total[kind] - self.job[kind] - self.others[kind]
 
 
 def together(flows: Flows) -> Flow:
-    """All kinds together. A flush already counts as an empty write, and a discard moves no data."""
+    """All kinds together. Flushes are not added, because each already counts as an empty write; a
+    discard moves no data."""
     whole = NOTHING
     for kind, flow in flows.items():
         ios, moved = 0.0 if kind == FLUSHES else flow.ios_s, flow.bytes_s
@@ -153,9 +157,9 @@ def together(flows: Flows) -> Flow:
 class JobLimits:
     """What decides how much I/O a job can cause beyond its own: its ``shape``, whether it works on
     ``files``, whether their file system ``journals_data`` or never writes in place
-    (``moves_data``), the largest request of the devices in bytes, bytes of buffered writes that
-    may still reach them per second, and what a file system may write: ``metadata`` each second, and
-    a share of what the job writes."""
+    (``moves_data``), the largest request of the devices in bytes, bytes of buffered writes that may
+    still reach them per second, and what a file system may write: ``metadata`` each second, plus
+    ``metadata_share`` of what the job writes."""
 
     shape: JobShape
     files: bool = False
@@ -229,7 +233,7 @@ class JobLimits:
 
 
 def own_flow(part: DirectionInterval) -> Flow:
-    """What fio did in one direction."""
+    """The I/O that fio did in one direction."""
     latency = part.lat_ns if part.lat_ns is not None else part.clat_ns
     iops = part.iops or 0.0
     return Flow(
@@ -238,7 +242,7 @@ def own_flow(part: DirectionInterval) -> Flow:
 
 
 def device_flows(disk: DiskRates) -> dict[str, Flow]:
-    """What a device did, by kind, without empty flushes among the writes."""
+    """The I/O that a device did, by kind, without empty flushes among the writes."""
     flows = {}
     for kind, letter in LETTERS.items():
         rate = getattr(disk, f"{letter}_s") or 0.0
@@ -251,7 +255,7 @@ def device_flows(disk: DiskRates) -> dict[str, Flow]:
 
 
 def job_account(frame: Frame, names: Sequence[str], limits: JobLimits) -> Account | None:
-    """The account of the devices that the job works on, together; ``None`` if one is not
+    """The account of the devices that the job works on, together; ``None`` if one of them is not
     measured."""
     disk = frame.combined(names)
     if disk is None or disk.r_s is None or disk.w_s is None:
@@ -265,8 +269,9 @@ def job_account(frame: Frame, names: Sequence[str], limits: JobLimits) -> Accoun
 
 
 def _lower_account(frame: Frame, lower: str, upper: str, layer: str | None) -> Account | None:
-    """The account of a device that has all the I/Os of the one above it. What others do on the
-    upper device is in that one's account."""
+    """The account of a lower device that does all the I/O of the device above it. That I/O counts
+    as the job's here, whoever caused it: the account of the upper device shows what others do
+    there."""
     disk, above = frame.disks.get(lower), frame.disks.get(upper)
     if disk is None or above is None or disk.r_s is None or disk.w_s is None:
         return None
@@ -275,8 +280,9 @@ def _lower_account(frame: Frame, lower: str, upper: str, layer: str | None) -> A
 
 
 def lower_limits(upper: Flows, name: str, layer: str | None) -> Flows:
-    """The most I/O below it that the device ``name`` can have caused by its own. The page cache of
-    a loop's file reads ahead and writes later; some layers write a journal first."""
+    """The most I/O on lower devices that the device ``name`` can have caused with its own. The page
+    cache of a loop device's file reads ahead and writes later; some layers write a journal
+    first."""
     most = dict(upper)
     if name.startswith("loop"):
         most[READS] = Flow(inf, 2 * upper[READS].bytes_s, inf)
@@ -298,15 +304,16 @@ def _divided(name: str, total: Flows, least: Flows, most: Flows) -> Account:
 
 
 def beyond(total: Flow, least: Flow, most: Flow, kind: str, slack: float = SLACK) -> Flow:
-    """What a device did beyond the ``most`` that the job can have caused. ``least`` is what the job
-    itself asked for."""
+    """The I/O of a device beyond the ``most`` that the job can have caused. ``least`` is the I/O
+    that the job itself asked for."""
     if not total.ios_s:
         return NOTHING
     moved = max(0.0, total.bytes_s - slack * most.bytes_s)
     ios = max(0.0, total.ios_s - slack * most.ios_s)
     if kind != FLUSHES and most.ios_s:
-        # more requests with the same bytes are split ones of the job (a page is never split); more
-        # bytes are at least this many requests of others
+        # Extra requests count as others' only as far as extra bytes can fill them (a page each);
+        # the rest are split ones of the job. Extra bytes need a request per LARGEST_REQUEST at
+        # least
         smallest = SECTOR if least.bytes_s <= PAGE * least.ios_s else PAGE
         ios = max(min(ios, moved / smallest), moved / LARGEST_REQUEST)
     if not ios:
@@ -321,9 +328,9 @@ def beyond(total: Flow, least: Flow, most: Flow, kind: str, slack: float = SLACK
 def sole_devices(
     names: Sequence[str], tree: Collection[str], links: Sequence[DeviceLinks]
 ) -> Iterator[tuple[str, str, str | None]]:
-    """Devices below the job's only one (if ``names`` has one) that get all I/Os of the device
-    above: the disk of a partition, the device under a device-mapper or loop device. Each with the
-    upper device and its layer."""
+    """The devices below the job's device that get all I/Os of the device above: the disk of a
+    partition, the device under a device-mapper or loop device. Each comes with the upper device and
+    its layer. Empty if ``names`` has several devices."""
     name = names[0] if len(names) == 1 else ""
     by_name = {link.name: link for link in links}
     while name:
@@ -343,7 +350,7 @@ def _is_part_of(name: str, disk: str) -> bool:
 
 
 def job_limits(evidence: Evidence, frames: Sequence[Frame]) -> JobLimits:
-    """What bounds the I/O that the job can cause in these frames."""
+    """The bounds of the I/O that the job can cause in these frames."""
     requests = [
         device.queue.max_sectors_kb * 1024
         for device in evidence.devices
@@ -369,7 +376,7 @@ def _dirty_bytes_s(evidence: Evidence, frames: Sequence[Frame]) -> float:
         return inf
     elapsed_s = begun.fio.elapsed_s if begun.fio is not None else None
     if (elapsed_s or 0.0) > 2.0 and frames[-1].t - begun.t < DIRTY_S:
-        return inf  # what it wrote before is not known
+        return inf  # earlier writes are unknown
     names = [device.name for device in evidence.devices]
     dirty = 0.0
     for frame in evidence.frames:
@@ -397,7 +404,7 @@ class DeviceAccounts:
 
     @property
     def mean(self) -> Account:
-        """Their mean."""
+        """The mean of these accounts."""
         return Account(
             self.name,
             mean_flows([account.total for account in self.seconds]),
@@ -451,8 +458,8 @@ def kinds_text(flows: Flows) -> str:
 
 
 def others_share(evidence: Evidence, frames: Sequence[Frame] | None = None) -> Flow | None:
-    """The largest part (0..1) of each measure that is surely not the job's, on its devices and on
-    those below them; ``None`` if none of them is measured."""
+    """For each measure the largest part (0..1) that is surely not the job's, on its devices and on
+    the devices below; ``None`` if none of them is measured."""
     shares = [accounts.mean.others_share for accounts in device_accounts(evidence, frames)]
     if not shares:
         return None
@@ -462,7 +469,7 @@ def others_share(evidence: Evidence, frames: Sequence[Frame] | None = None) -> F
 @lru_cache(1)
 def shared_device(evidence: Evidence) -> DeviceAccounts | None:
     """The first device from the top down that others use so much that the job's I/Os wait for
-    theirs."""
+    others' I/Os."""
     frames = recent_job_frames(evidence)
     if not frames or evidence.uncounted_targets:
         return None
@@ -475,7 +482,8 @@ def shared_device(evidence: Evidence) -> DeviceAccounts | None:
 
 
 def _has_job_io(account: Account) -> bool:
-    """Whether some of the I/O may be the job's: a cache may keep all of it from a lower device."""
+    """Whether some of the I/O may be the job's. It may be none: a cache may keep all of it from a
+    lower device."""
     return (account.whole - account.all_others).ios_s >= 1.0
 
 

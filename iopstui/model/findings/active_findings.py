@@ -28,7 +28,7 @@ FIRES_WITHIN_S = 2.0
 @dataclass(frozen=True, slots=True)
 class EndedFinding:
     """A finding that has ended, in its last wording, with the first and the last second of the
-    session in which its rule fired. ``why``: later seconds contradict it, in words."""
+    session in which its rule fired. ``why`` says how later seconds contradict it, if they do."""
 
     finding: Finding
     since: float
@@ -61,7 +61,8 @@ class ActiveFindings:
         self._active[finding.rule] = _ActiveFinding(finding, since, max(since, t), finding)
 
     def note_fired(self, finding: Finding) -> None:
-        """Its rule fires on newer seconds, reported or not."""
+        """Note that the finding's rule fires on newer seconds, whether or not it is reported
+        again."""
         if finding.rule in self._active:
             self._active[finding.rule].newest = finding
 
@@ -83,12 +84,12 @@ class ActiveFindings:
 
     @property
     def firing(self) -> list[Finding]:
-        """Findings whose rules fire now, with the newest figures. (Others still hold because their
-        rules may fire again.)"""
+        """Findings whose rules fire now, with the newest figures. (Other findings still hold,
+        because their rules may fire again.)"""
         return [one.newest for one in self._active.values() if one.quiet_s < FIRES_WITHIN_S]
 
     def withdraw(self, rule: str, why: str) -> EndedFinding:
-        """End a finding that was not true, as ``why`` says."""
+        """End a finding that was not true, for the reason ``why``."""
         active = self._active.pop(rule)
         return EndedFinding(active.finding, active.since, active.until, why)
 
@@ -97,10 +98,10 @@ class ActiveFindings:
         self._active.clear()
 
 
-# When later seconds show that a finding was not true: it is withdrawn, in words.
+# Evidence in later seconds that a finding was not true; it is then withdrawn.
 
 
-# IOPS that are this many times those at the finding contradict it
+# later IOPS that are this many times those at the finding contradict it
 GAIN_FACTOR = 1.15
 # share of the IOPS before a step down that counts as recovered
 RECOVERED_SHARE = 0.9
@@ -148,8 +149,8 @@ _CHECKS: Mapping[str, Callable[[Finding, Evidence], str]] = {
 }  # fmt: skip
 
 
-# The answer of a run that was made to decide a finding. One run each, so it decides only clear
-# cases.
+# The answer of a run that was made to decide a finding. There is one such run, so it decides only
+# clear cases.
 
 
 CLEAR_GAIN = 0.2
@@ -158,8 +159,8 @@ Verdict = Callable[[SteadyRun, SteadyRun], str]
 
 
 def answer_question(question: Finding, earlier: SteadyRun, now: SteadyRun) -> Finding:
-    """The finding "answer". ``earlier`` is the run that raised the question, ``now`` the one with
-    its ``options``."""
+    """Return the finding "answer". ``earlier`` is the run that raised the question, ``now`` the run
+    with the question's ``options``."""
     verdict = _VERDICTS.get(question.rule, _iops_change_text)
     return Finding(
         "answer",

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NewType
 
 if TYPE_CHECKING:
-    # only ``advise`` makes one, so that no advice is missing from these tables
+    # a type of its own, which only ``advise`` makes: no advice can be missing from these tables
     Advice = NewType("Advice", str)
 else:
-    Advice = str  # recordings are decoded by the fields' types
+    Advice = str  # a plain str at run time: recordings are decoded by the types of fields
 
 PROMISES: Mapping[str, str] = {
     "direct": "try direct=1: it leaves out the page cache",
@@ -77,7 +77,7 @@ HINTS: Mapping[str, str] = {
     "undo": "compare once more: change it back, then again; one change proves little",
     "pairs": "compare them in more pairs (c)",
     "repeat": "compare them again (c): with one run each it may be chance",
-    # who else
+    # who else uses the disk
     "limit": "the limit {} of {} may be raised, or lifted",
     "program": "see who uses the disk, as root: iopstui why",
     "cgroups": "u and Tab show all cgroups; systemctl set-property or the container's limits may "

@@ -1,6 +1,6 @@
 """Conditions of a measurement: limits, health and settings of devices and CPUs that no rate shows.
-``None`` and empty mean: the kernel doesn't say. Counters only grow; two states make a
-difference."""
+``None`` and empty mean that the kernel doesn't say. Counters only grow: the difference between two
+readings counts."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Link:
 @dataclass(frozen=True, slots=True)
 class Array:
     """An md array (Documentation/admin-guide/md.rst). ``action`` is idle, resync, recover, check,
-    repair or reshape; ``degraded`` how many members are missing; ``members`` how many it has when
-    whole; ``chunk`` the bytes of a chunk on one member (``None``: it has none)."""
+    repair or reshape; ``degraded`` how many members are missing; ``members`` how many a complete
+    array has; ``chunk`` the bytes of a chunk on one member (``None``: it has none)."""
 
     action: str
     degraded: int
@@ -66,8 +66,8 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class FileSystemErrors:
-    """Errors that the ext4 on device ``name`` noted in its superblock since it was last checked,
-    and how many seconds ago the last one was."""
+    """Errors that ext4 on the device ``name`` noted in its superblock since it was last checked,
+    and how many seconds ago the last error was."""
 
     name: str
     count: int
@@ -86,8 +86,8 @@ class DeviceState:
     suspended (dm/suspended). ``pool``: why a thin pool can't be written ("out_of_data_space", "ro",
     "Fail"), else "". ``offline``: the state of a SCSI disk on which each I/O fails ("offline",
     "transport-offline"), else "". ``detached``: a loop device has lost its file. ``file_system``
-    has the last error of one on the device or a partition of it. ``nvme`` has the counters of a
-    namespace, its paths and its controllers, by object (model/metrics/nvme.py)."""
+    has the last error of a file system on the device or on a partition of it. ``nvme`` has the
+    counters of a namespace, its paths and its controllers, by object (model/metrics/nvme.py)."""
 
     queue_depth: int | None = None
     limits: tuple[IoLimit, ...] = ()
@@ -125,8 +125,8 @@ class CpuState:
 class ProcessLoad:
     """Bytes per second that a process other than iopstui and its fio reads and writes, over all
     disks (/proc/PID/io). ``group`` is the unit, container or pod that it is in, "" where that is
-    not known. ``reads_on`` are the devices that all its files open for reading are on, with those
-    below them, ``writes_on`` the same of writing (``None``: its files can't be seen)."""
+    not known. ``reads_on`` are the devices that all its files open for reading are on, and the
+    devices below; ``writes_on`` is the same for writing (``None``: its files can't be seen)."""
 
     pid: int
     comm: str
@@ -166,5 +166,5 @@ class Conditions:
 
     @property
     def cpu_limit_text(self) -> str:
-        """ " (FILE)"; "" if it is not known."""
+        """The file in brackets, for the end of a sentence: " (FILE)"; "" if it is not known."""
         return f" ({self.cpu_limit})" if self.cpu_limit else ""

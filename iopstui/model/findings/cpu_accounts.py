@@ -11,16 +11,17 @@ from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import CpuLoad, fmean
 
 SATURATED_BUSY = 93.0
-"""Percent of a CPU: a job that uses more has none left."""
+"""Percent of a CPU. A job that uses more has no CPU time left."""
 MUCH_IDLE = 10.0
-"""Percent of all CPUs."""
+"""Percent of all CPUs. More idle time than this counts as much."""
 MUCH_CPU_WAIT_PERCENT = 10.0
-"""Percent of the time in which jobs are ready to run and have no CPU."""
+"""If jobs are ready to run and have no CPU for this percentage of the time, they wait
+noticeably."""
 BUSY_JOB_PERCENT, SPARE_CPU_PERCENT = 60.0, 20.0
 FOLLOWED_JOBS = 64
 """If there are more jobs, only the first ones are followed."""
 JOBS_SHARE = 0.5
-"""Jobs that use a larger share of the used CPU time fill the CPUs themselves."""
+"""If jobs use more than this share of the used CPU time, it is the jobs that fill the CPUs."""
 
 
 def mean_by_cpu(frames: Sequence[Frame], name: str) -> dict[int, float]:
@@ -33,12 +34,12 @@ def mean_by_cpu(frames: Sequence[Frame], name: str) -> dict[int, float]:
 
 
 def busiest_cpu(counts: Mapping[int, float]) -> tuple[int, float]:
-    """(CPU, count) of the busiest one; ``counts`` must not be empty."""
+    """The busiest CPU, as (CPU, count); ``counts`` must not be empty."""
     return max(counts.items(), key=lambda pair: (pair[1], -pair[0]))
 
 
 def busy_by_job(frames: Sequence[Frame]) -> dict[int, list[float]]:
-    """Percent of a CPU by job, one value for each frame that knows it."""
+    """Percent of a CPU that each job uses, one value for each frame that has it."""
     busy: dict[int, list[float]] = {}
     for frame in frames:
         for job in frame.jobs:
@@ -48,7 +49,8 @@ def busy_by_job(frames: Sequence[Frame]) -> dict[int, list[float]]:
 
 
 def saturated_jobs(frames: Sequence[Frame]) -> tuple[dict[int, list[float]], dict[int, float]]:
-    """(busy percents of all jobs, mean of each job that used all of its CPU all the time)."""
+    """The busy percentages of all jobs, and the mean of each job that used all of its CPU all the
+    time."""
     busy = busy_by_job(frames)
     full = {
         n: fmean(b)
@@ -89,7 +91,7 @@ def jobs_wait_for_cpus(frames: Sequence[Frame]) -> bool:
 
 
 def memory_wait_percent(frame: Frame) -> float:
-    """Percent of the interval in which some task waited for memory (0 where it is not known)."""
+    """Percent of the interval in which some task waited for memory (0 if it is not known)."""
     return frame.more.get("memory", {}).get("some") or 0.0
 
 
@@ -108,7 +110,7 @@ def jobs_have_cpu_time(frames: Sequence[Frame]) -> bool:
 
 
 def cpu_loads(frames: Sequence[Frame], cpu: int) -> list[CpuLoad]:
-    """What a CPU did in each of these frames that has it."""
+    """The load of a CPU in each of these frames that has it."""
     loads = (frame.cpus[cpu].load for frame in frames if cpu in frame.cpus)
     return [load for load in loads if load is not None]
 
@@ -125,12 +127,12 @@ def used_percent(frames: Sequence[Frame], cpus: Sequence[int]) -> float:
 
 
 def job_percent(frames: Sequence[Frame]) -> float:
-    """Percent of one CPU that the jobs use together, of frames that have jobs."""
+    """Percent of one CPU that all jobs use together, in the frames that have jobs."""
     return fmean([sum(job.busy or 0.0 for job in frame.jobs) for frame in frames if frame.jobs])
 
 
 def jobs_fill_cpus(evidence: Evidence) -> bool:
-    """Whether the jobs use most of the used CPU time, or this is unknown."""
+    """Whether the jobs use most of the used CPU time; True also if this is unknown."""
     frames = [frame for frame in recent_job_frames(evidence) if frame.jobs]
     if not frames or max(len(frame.jobs) for frame in frames) >= FOLLOWED_JOBS:
         return True
@@ -139,8 +141,8 @@ def jobs_fill_cpus(evidence: Evidence) -> bool:
 
 
 def lost_cpu_or_memory(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
-    """Whether the job lost CPU time (it waits for a CPU, a cgroup or the hypervisor takes it), or
-    the machine ran short of memory."""
+    """Whether the job lost CPU time (it waits for a CPU, or a cgroup or the hypervisor takes CPU
+    time away), or the machine ran short of memory."""
     for figure, least in (
         (cpu_wait_percent, 8.0), (memory_wait_percent, 5.0), (_steal_percent, 5.0),
         (lambda frame: frame.throttled, 1.0),

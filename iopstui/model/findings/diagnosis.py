@@ -166,7 +166,8 @@ RULES: tuple[Rule, ...] = (
     busy_device,
     io_before_run,
 )
-# a rule, and the rules that say more about the same; those that explain the same I/Os are below
+# a rule, and rules that say more about the same thing; CLAIMED_PARTS below has those that explain
+# the same I/Os
 _WAIT_RULES = ("above", "tags", "stalled", "layer", "neighbour", "cpu-wait", "more-jobs-than-cpus")
 MORE_SPECIFIC_RULES: Mapping[str, tuple[str, ...]] = {
     "saturated": ("cap", *_WAIT_RULES),
@@ -181,17 +182,17 @@ MORE_SPECIFIC_RULES: Mapping[str, tuple[str, ...]] = {
 
 
 def diagnose(evidence: Evidence) -> list[Finding]:
-    """The findings of all rules, the most telling first, with the seconds they are about."""
+    """The findings of all rules, the most telling first, each with the seconds it is about."""
     return reported_findings(fired_findings(evidence), evidence)
 
 
 def fired_findings(evidence: Evidence) -> list[Finding]:
-    """Findings of all rules, with those that only add to another one."""
+    """Findings of all rules, including those that only add to another finding."""
     return [finding for rule in RULES if (finding := rule(evidence)) is not None]
 
 
 def reported_findings(findings: Sequence[Finding], evidence: Evidence) -> list[Finding]:
-    """The findings of ``fired_findings`` to report, with the seconds they are about."""
+    """The findings of ``fired_findings`` to report, each with the seconds it is about."""
     names = {finding.rule for finding in findings}
     reported = [
         finding
@@ -204,7 +205,7 @@ def reported_findings(findings: Sequence[Finding], evidence: Evidence) -> list[F
 
 
 def _with_period(finding: Finding, evidence: Evidence) -> Finding:
-    # a rule may use more seconds, which may be adjacent where these are not
+    # these frames may not be adjacent; a rule that then uses other seconds sets ``since`` itself
     frames = recent_frames(evidence) or evidence.measured[-ENOUGH_SECONDS:]
     if not frames:
         return finding
@@ -231,10 +232,11 @@ CLAIMED_PARTS: Mapping[str, tuple[str, ...]] = {
     "starved": (DEVICE,),
     "slow-direction": (DEVICE,),
 }
-"""Where each rule's I/Os wait; if several rules claim the same part, the first gets it."""
+"""Where the I/Os are that each rule explains; if several rules claim the same part, the first one
+gets it."""
 MIN_LEFT_SHARE = 0.15
-"""A finding left with less than this part of the I/Os, because others claim the rest, is not
-reported."""
+"""A finding is not reported if less than this share of the I/Os is left for it, because others
+claim the rest."""
 
 
 def claimed_ios(findings: Sequence[Finding], evidence: Evidence) -> dict[str, float]:
@@ -257,8 +259,8 @@ def claimed_ios(findings: Sequence[Finding], evidence: Evidence) -> dict[str, fl
 
 
 def without_double_claims(findings: Sequence[Finding], evidence: Evidence) -> list[Finding]:
-    """The findings without those whose I/Os others explain already. Among findings on where I/Os
-    wait, the one that explains most comes first."""
+    """The findings without those whose I/Os other findings explain already. Among findings on where
+    I/Os wait, the one that explains most comes first."""
     claims = claimed_ios(findings, evidence)
     least = MIN_LEFT_SHARE * sum(claims.values())
     taken = {part for rule in claims if claims[rule] > least for part in CLAIMED_PARTS[rule]}
@@ -275,7 +277,7 @@ def without_double_claims(findings: Sequence[Finding], evidence: Evidence) -> li
 
 
 def _parts(waits: Waits, evidence: Evidence) -> dict[str, float]:
-    """All I/Os in flight whose place is known, by place."""
+    """All I/Os in flight, by the place where they are, without those in an unknown place."""
     upper = sum(ios for name, ios in waits.layers.items() if devices_below(name, evidence))
     return {
         CPU: waits.cpu or 0.0,

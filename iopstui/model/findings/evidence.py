@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 ENOUGH_SECONDS = 3
 LONG_ENOUGH = 10
 MAX_GAP_SHARE = 1.0
-"""Most time not measured, as a part of the measured seconds; beyond it they don't belong
-together."""
+"""Frames belong together if the time between them that was not measured is at most this part of the
+measured time."""
 BLOCKED = "D"
 """State of a process that waits in the kernel (proc(5))."""
 SYNCHRONOUS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
@@ -35,8 +35,8 @@ class JobShape:
     ``engine`` and ``direct`` are ``None`` where the sections differ. ``in_flight`` is the sum over
     all jobs, a synchronous one counting 1 (``None``: jobs × iodepth). ``paced``: the job holds
     itself back (rate, rate_iops, thinktime). ``polls``: it polls for completions, so its CPU is
-    always busy. ``offloads``: threads of fio's submit for the jobs (io_submit_mode=offload), so
-    that a synchronous engine has a depth as well. ``syncs``: it calls fsync or the like, which
+    always busy. ``offloads``: separate threads of fio submit for the jobs (io_submit_mode=offload),
+    so that a synchronous engine has a depth as well. ``syncs``: it calls fsync or the like, which
     writes more than it counts. ``block_size`` is its smallest I/O in bytes (``None``: unknown),
     ``sync_interval`` the smallest number of writes after which it syncs (``None``: not after
     writes), ``writes`` whether it may write, ``alignment``: all its I/Os begin at multiples of this
@@ -69,7 +69,7 @@ NO_SHAPE = JobShape()
 
 @dataclass(frozen=True, slots=True)
 class SteadyRun:
-    """An earlier run of this session that differs in depth or block size only: its shape and its
+    """An earlier run of this session that differs only in depth or block size: its shape and its
     steady figures. ``spread`` is the standard deviation of its seconds' IOPS over their mean."""
 
     shape: JobShape
@@ -81,10 +81,10 @@ class SteadyRun:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Evidence for the rules. ``frames`` are the running step's (without a job: the last ones),
-    oldest first; ``idle_frames`` those right before it; ``online`` the CPUs that can be used.
-    ``devices`` are those that the job works on, ``tree`` these and all below them, ``links`` what
-    lies directly below each; ``uncounted_targets`` are targets of the job that are on no block
+    """Evidence for the rules. ``frames`` are those of the running job (without a job: the last
+    ones), oldest first; ``idle_frames`` those right before it; ``online`` the CPUs that can be
+    used. ``devices`` are those that the job works on, ``tree`` these and all below them, ``links``
+    what lies directly below each; ``uncounted_targets`` are targets of the job that are on no block
     device. ``conditions`` were read last, ``start_conditions`` at the run's beginning. ``volume``
     is what was bought, if the user says so. ``drives`` are the last readings of NVMe drives.
     ``idle_rings`` names programs that sleep in io_uring and are the only source of I/O pressure.
@@ -107,7 +107,7 @@ class Evidence:
     odd_disk: OddDisk | None = None
 
     def device(self, name: str) -> BlockDevice | None:
-        """The device of this name, of the job's or below them."""
+        """The device of this name, among the job's devices and those below."""
         return next((one for one in (*self.tree, *self.devices) if one.name == name), None)
 
     @cached_property
@@ -155,8 +155,8 @@ def frame_start_s(frame: Frame) -> float:
 
 
 def recent_frames(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame]:
-    """The last ``count`` frames that measured the kernel's side: of the job's seconds if one runs,
-    else of all. Empty if there are fewer."""
+    """The last ``count`` frames with figures of the kernel: of the job if one runs, else of all
+    frames. Empty if there are fewer."""
     running = any(f.fio is not None for f in evidence.frames)
     if running:
         return recent_job_frames(evidence, count)
@@ -167,7 +167,7 @@ def recent_frames(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame
 
 
 def newest_frames_while(evidence: Evidence, condition: Callable[[Frame], bool]) -> list[Frame]:
-    """The newest frames of the running step, oldest first, as far back as ``condition`` holds."""
+    """The newest frames of the running job, oldest first, as far back as ``condition`` holds."""
     newest: list[Frame] = []
     for frame in reversed([frame for frame in evidence.frames if frame.seconds and frame.step]):
         if not condition(frame):

@@ -70,4 +70,4 @@ EXCLUDED_CAUSES: Mapping[str, str] = {
     "volume-limit": "short bursts: less than 100 ms of a second",
     "write-back": "jobs that use a CPU, or mostly wait for one",
 }
-"""By rule; the others exclude nothing."""
+"""The causes that each rule excludes, by rule. The other rules exclude none."""

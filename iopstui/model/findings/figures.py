@@ -13,14 +13,14 @@ from iopstui.model.metrics.waits import MeanWaits, Waits
 from iopstui.model.rates import fmean, pstdev
 
 FULL_UTIL = 85.0
-"""Percent of the time: a device in use for more has hardly any left."""
+"""Percent of the time. A device that is in use for more has hardly any time left."""
 SAME_SHARE = 0.05
 """Two runs that differ by at most this share count as equal."""
 
 
 def ios_in_flight(frames: Sequence[Frame]) -> float | None:
-    """I/Os that fio has in flight on average, by Little's law: N = X·R (``None``: no latency, or
-    not of all I/Os)."""
+    """I/Os that fio has in flight on average, by Little's law: N = X·R (``None``: no latency is
+    known, or not that of all I/Os)."""
     latency = fio_latency_ns(frames)
     if latency is None or any({NO_LATENCY, SOME_LATENCY, WRONG_LATENCY} & f.flags for f in frames):
         return None
@@ -60,9 +60,9 @@ def fio_latency_ns(frames: Sequence[Frame]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class DeviceFigures:
-    """Devices together over some frames: means of the fields of ``DiskRates`` of the same names.
-    ``data_ios_s`` are the I/Os without empty flushes. Linux counts those among a disk's writes,
-    some of them twice (O_SYNC on a disk without FUA), so this is a lower bound."""
+    """Devices together over some frames: each field is the mean of the field of ``DiskRates`` with
+    the same name. ``data_ios_s`` are the I/Os without empty flushes. Linux counts those among a
+    disk's writes, some of them twice (O_SYNC on a disk without FUA), so this is a lower bound."""
 
     r_s: float
     w_s: float
@@ -75,7 +75,7 @@ class DeviceFigures:
 
     @property
     def data_ios_s(self) -> float:
-        """I/Os that carry data, at least."""
+        """A lower bound of the I/Os per second that carry data."""
         return max(0.0, self.ios_s - self.f_s)
 
 
@@ -85,7 +85,7 @@ def device_figures(
     """Means over the frames that measured all the devices; ``None`` if fewer than ``least``
     did."""
     least = max(least, 1)
-    # a dozen rules use this each second
+    # cached: a dozen rules use this each second
     if not devices or len(frames) < least:
         return None
     names = [device.name for device in devices]
@@ -121,8 +121,8 @@ def mean_of_all(values: Sequence[float | None]) -> float | None:
 def iops_by_second(
     frames: Sequence[Frame], devices: Sequence[BlockDevice]
 ) -> list[tuple[float, float, float]]:
-    """For each frame that has both: (fio's IOPS, the fewest and the most data I/Os per second that
-    the devices' counters allow)."""
+    """fio's IOPS, and the fewest and the most data I/Os per second that the devices' counters
+    allow, for each frame that has both."""
     rows = []
     for frame in frames:
         fio_s, device_io = fio_iops([frame]), device_figures([frame], devices, 1)
@@ -152,12 +152,12 @@ def is_about_equal(first: float, second: float) -> bool:
 
 def is_latency_from_depth(deeper: float, then_ns: float, now_ns: float) -> bool:
     """Whether latency grew by at least half of the growth that Little's law gives for a queue that
-    is ``deeper`` times as deep and brings no more IOPS."""
+    is ``deeper`` times as deep and gains no IOPS."""
     return now_ns >= then_ns * (1 + 0.5 * (deeper - 1))
 
 
 def frame_waits(frames: Sequence[Frame]) -> list[Waits]:
-    """Waits of each frame; empty if one has none, or no I/O completed in it."""
+    """The waits of each frame; empty if some frame has no waits, or no I/O completed in it."""
     waits = [frame.waits for frame in frames if frame.waits is not None]
     return waits if len(waits) == len(frames) and not any(w.stalled for w in waits) else []
 
@@ -171,7 +171,7 @@ def mean_waits(frames: Sequence[Frame]) -> Waits | None:
 
 
 def devices_below(name: str, evidence: Evidence) -> tuple[str, ...]:
-    """The devices directly below one."""
+    """The devices directly below this one."""
     return next((link.below for link in evidence.links if link.name == name), ())
 
 
@@ -180,7 +180,7 @@ def devices_above(name: str, evidence: Evidence) -> tuple[str, ...]:
 
 
 def layers_down_from(name: str, evidence: Evidence) -> set[str]:
-    """A layer and all below it; for a whole disk also its partitions that are layers."""
+    """The names of a layer and of all devices below it; of a whole disk also its partitions."""
     layers: set[str] = set()
     parts = (device.name for device in evidence.tree if device.disk == name)
     waiting = [name, *parts]
@@ -193,8 +193,8 @@ def layers_down_from(name: str, evidence: Evidence) -> set[str]:
 
 
 def ios_above(waits: Waits, names: set[str], writes: bool) -> float:
-    """I/Os that may wait above these layers: those not in them, not waiting for a CPU, and not in
-    an unknown place. I/Os in the page cache count if the job ``writes``."""
+    """I/Os that may wait above these layers: without those in the layers, those that wait for a
+    CPU, and those in an unknown place. I/Os in the page cache count if the job ``writes``."""
     inside = sum(ios for name, ios in waits.layers.items() if name in names)
     elsewhere = (waits.cpu or 0.0) + waits.unsent + waits.unknown
     return waits.ios - inside - elsewhere - (0.0 if writes else waits.cache)

@@ -13,7 +13,7 @@ from iopstui.model.findings.advice import NO_ADVICE, Advice
 @dataclass(frozen=True, slots=True)
 class Finding:
     """``rule`` names what fired, ``text`` is the sentence, ``advice`` what to try ("" if nothing
-    helps), ``key`` the key that does it ("" if none). ``test`` are the options of a run that
+    helps), ``key`` the key to press for it ("" if none). ``test`` are the options of a run that
     decides whether it is true (empty: none does). ``since`` and ``until`` are the seconds of the
     session that it is about (``None``: none, or an older recording). ``disk`` is the disk that it
     is about ("": several, or not given)."""
@@ -49,7 +49,7 @@ def end_text(since: float, until: float, why: str = "") -> str:
 
 
 def device_names_text(devices: Sequence[BlockDevice], most: int = 4) -> str:
-    """ "vda", "vda and vdb", "vda, vdb, vdc and 5 more"."""
+    """A list of devices as text: "vda", "vda and vdb", "vda, vdb, vdc and 5 more"."""
     names = [device.name for device in devices]
     if len(names) > most:
         names = [*names[: most - 1], f"{len(names) - most + 1} more"]
@@ -57,7 +57,7 @@ def device_names_text(devices: Sequence[BlockDevice], most: int = 4) -> str:
 
 
 def cpus_text(cpus: Sequence[int], most: int = 6) -> str:
-    """ "CPU 0, 1, 5", with long lists cut: "CPU 0, 1, 2 ... (64 CPUs)"."""
+    """A list of CPUs as text: "CPU 0, 1, 5"; long lists are cut: "CPU 0, 1, 2 ... (64 CPUs)"."""
     listed = ", ".join(map(str, cpus[:most]))
     return f"CPU {listed}" + (f" ... ({len(cpus)} CPUs)" if len(cpus) > most else "")
 
@@ -138,7 +138,8 @@ HEADLINES: Mapping[str, tuple[str, str]] = {
 docs/rules.md."""
 DEGRADED = "(degraded)"
 REBUILT = (WARNING, "The array is being rebuilt or checked")
-"""Headline for an array that lacks no member (the finding's text does not contain DEGRADED)."""
+"""Headline for an array that is rebuilt or checked but lacks no member (the finding's text does not
+contain DEGRADED)."""
 
 
 def _entry(finding: Finding) -> tuple[str, str] | None:
@@ -148,7 +149,7 @@ def _entry(finding: Finding) -> tuple[str, str] | None:
 
 
 def severity_of(finding: Finding) -> str:
-    """INFO, WARNING or CRITICAL."""
+    """The severity of a finding: INFO, WARNING or CRITICAL."""
     return (_entry(finding) or (INFO, ""))[0]
 
 

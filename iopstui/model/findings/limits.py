@@ -1,5 +1,5 @@
-"""Whether a cgroup's limit on a disk binds (it is reached, and nothing above the device limits to
-about the same rate), and whether the tags of the hardware queues are used up."""
+"""Whether a cgroup's limit on a disk binds (it is reached, and no layer above the device holds the
+rate near it), and whether the tags of the hardware queues are used up."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from iopstui.model.rates import fmean, median
 NEAR_LIMIT = 0.85
 NEAR_LIMIT_EACH_SECOND = 0.6
 BINDING_SHARE, BINDING_SECONDS = 0.93, 5
-"""A limit below a layer binds where the median of the last seconds reaches this part of it: the
+"""A limit below a layer binds if the median of the last seconds reaches this share of it: the
 kernel lets 97 of 100 through."""
 DECIDING_SECONDS = 8
 """A limit that was reached can be ruled out only after this many seconds."""
 OVERFULL = 1.05
-"""If there are this many times more requests on average than these queues hold, others are in use
-too."""
+"""If on average there are this many times more requests than these queues hold, other queues are in
+use, too."""
 PASSING_LAYERS = ("LVM", "dm-multipath")
 """Layers that hold no I/O themselves."""
 
 ReachedLimit = tuple[str, IoLimit, float]
-"""A disk, the cgroup limit on it that is reached, and the disk's rate in the limit's unit."""
+"""A disk, the reached cgroup limit on it, and the disk's rate in the unit of the limit."""
 
 
 def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit | None:
-    """The cgroup limit that these frames reach. If there are several, the one the I/Os are closest
-    to: it binds."""
+    """The cgroup limit that these frames reach. If there are several, it is the limit that the I/Os
+    are closest to: that one binds."""
     reached: list[tuple[float, ReachedLimit]] = []
     for name, state in evidence.conditions.devices.items():
         disks = [frame.disks[name] for frame in frames if name in frame.disks]
@@ -88,7 +88,8 @@ def _limited_rate(disk: DiskRates, kind: str) -> float | None:
     }.get(kind)  # fmt: skip
 
 
-# How many requests fit into the queues that jobs reach. The rest waits above or in a scheduler.
+# How many requests fit into the queues that jobs reach. Other requests wait above the queues or in
+# a scheduler.
 
 
 def reached_queues(device: BlockDevice, frames: Sequence[Frame]) -> list[Hctx]:
@@ -99,7 +100,8 @@ def reached_queues(device: BlockDevice, frames: Sequence[Frame]) -> list[Hctx]:
 
 @dataclass(frozen=True, slots=True)
 class ReachedTags:
-    """``capacity``: requests that the reached queues hold together; ``text`` describes both."""
+    """``capacity``: how many requests the reached queues hold together; ``text`` says this in
+    words."""
 
     capacity: int
     queue_count: int
@@ -107,8 +109,9 @@ class ReachedTags:
 
 
 def reached_tags(device: BlockDevice, frames: Sequence[Frame]) -> ReachedTags | None:
-    """The queues of a device that the jobs reach; ``None`` if it has none, or hides their sizes. If
-    there are more requests than the queues of the jobs' CPUs hold, the jobs reach others, too."""
+    """The queues of a device that the jobs reach; ``None`` if the device has no queues, or hides
+    their sizes. If there are more requests than the queues of the jobs' CPUs hold, the jobs reach
+    other queues, too."""
     nr_requests = device.queue.nr_requests if device.queue is not None else None
     if nr_requests is None or not device.hctxs:
         return None

@@ -1,11 +1,11 @@
 """Which one of several like disks is slow for its load.
 
-What a disk's requests take on average is predicted from what its siblings' took: a polynomial of
-the load, fitted to windows of ten seconds of all others, and corrected by what the nearest of these
-windows differ from it. The load is how many requests are in flight while the disk is busy, how busy
-it is, the size of its requests and the share of writes. A disk that gets more requests, larger ones
-or bursts has a longer time predicted, and is not slow; where its siblings had no such load nothing
-is predicted.
+The mean time of a disk's requests is predicted from its siblings: by a polynomial of the load,
+fitted to their windows of ten seconds, and corrected by how far the windows nearest in load are
+off. The load is how many requests are in flight while the disk is busy, how busy it is, the size of
+its requests and the share of writes. For more requests, larger ones or bursts a longer time is
+predicted, so the disk is not called slow; if its siblings never had such a load, nothing is
+predicted.
 
 After PERSEUS (Lu et al., FAST '23), which regresses on throughput alone."""
 
@@ -24,46 +24,49 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import fmean, median, pstdev
 
 MIN_SIBLINGS, MAX_SIBLINGS = 4, 16
-"""A disk with fewer is not judged; more than these would take long, and say no more."""
+"""A disk with fewer siblings is not judged; more siblings than these would take long, and add
+nothing."""
 WINDOW_S = 10.0
 MAX_WINDOWS, ENOUGH_WINDOWS = 30, 20
 JUDGE_EVERY = 2
-"""Windows from one judgement to the next. Two in a row have to agree."""
+"""A disk is judged once in this many windows. Two judgements in a row have to agree."""
 MIN_REQUESTS, MIN_MS = 200, 50.0
-"""Of a window: the kernel counts whole milliseconds."""
+"""A window needs this many requests, and ms in total: the kernel counts whole milliseconds."""
 
 WORTH_SAYING = log(1.2)
 SUSPICIOUS = 0.1
-"""The fit over all disks also follows the slow one."""
+"""A disk this far off the fit over all disks (logarithm) is looked at closely. The limit is low
+because that fit also follows the slow disk."""
 MANY_DEVIATIONS, LEAST_DEVIATION = 5.0, 0.02
 """A slow disk is at least MANY_DEVIATIONS times as far from its siblings as they are from each
 other; their spread counts as LEAST_DEVIATION at least."""
 MOST_WINDOWS, A_LITTLE = 0.75, log(1.05)
-"""In MOST_WINDOWS of the windows (a share) it must be slower than predicted by A_LITTLE, a
-logarithm."""
+"""A slow disk must be slower than predicted by A_LITTLE (a logarithm) in this share of the windows
+(MOST_WINDOWS)."""
 EACH_THIRD, ENOUGH_THIRDS = log(1.12), 2
-"""The median of each third of the time must be slower by EACH_THIRD; of ENOUGH_THIRDS it must be
-known."""
+"""The median of each third of the time must be slower by EACH_THIRD (a logarithm); it must be known
+for at least ENOUGH_THIRDS of them."""
 OTHER_MIX_TIMES = 2.0
-"""A write may take this share longer than a read, or less."""
+"""A share of writes that differs by d explains a time that differs by this factor times d (a
+logarithm): writes may be slower than reads, or faster."""
 LITTLE_GRANTED = 0.03
-"""A window is skipped if at least this much (a logarithm) is granted to it, and it would be slow
-without that."""
+"""A window is skipped if its load explains at least this much (a logarithm) of its longer time,
+and it would be slow only because of that."""
 ENOUGH_LEVEL = 10
 """A level is the median of at least this many windows."""
 COVERED_SHARE = 0.3
-"""Its siblings must have had such a load in this share of its windows."""
+"""Its siblings must have had a similar load in this share of a disk's windows."""
 FEWER, MORE = 2.5, 1.5
-"""A disk whose requests per second are this many times fewer or more than any sibling's does other
-work: what it reads and writes may be harder, too."""
+"""A disk whose requests per second are this many times fewer or more than those of any sibling does
+other work, whose requests may be harder."""
 RIDGE = 0.1
 NEAR = (0.35, 0.5, 0.35, 0.05, 0.05)
-"""How much another load may differ from a load (see _Load) to be near it."""
+"""How much two loads may differ in each part (see _Load) to count as near."""
 ENOUGH_NEAR, NEAR_SIBLINGS = 5, 2
 LONGER_BURSTS, MAX_BURST = 1.5, 1000.0
 """The kernel counts a disk as busy for whole ticks, which hides bursts that are shorter: how often
-nothing is in flight at the end of a second shows them. Nobody can tell whether a disk with so much
-longer ones is slow."""
+nothing is in flight at the end of a second shows them. If a disk's bursts are so much longer than
+its siblings', it is unknown whether the disk is slow."""
 MUCH_MORE_REST, OTHER_MIX = 0.2, 0.02
 TYPICAL_BYTES = 16384
 
@@ -78,7 +81,7 @@ _growths = attrgetter(
 )
 _Load = tuple[float, float, float, float, float]
 """Requests in flight while busy, share of the time busy, bytes of a request (logarithms of these),
-the share of writes, and the one of their bytes."""
+the share of writes in the requests, and in the bytes."""
 _DEPTH, _BUSY, _SIZE = range(3)
 _MIX = (3, 4)
 
@@ -86,8 +89,8 @@ _MIX = (3, 4)
 @dataclass(frozen=True, slots=True)
 class OddDisk:
     """``disk`` takes ``times`` as long as its ``siblings`` do at such loads, in ``slow`` of the
-    ``windows`` windows that could be compared. ``array`` has all of them as members ("": none
-    has)."""
+    ``windows`` windows that could be compared. ``array`` is the array that has all of them as
+    members ("": there is none)."""
 
     disk: str
     times: float
@@ -98,7 +101,7 @@ class OddDisk:
 
     @property
     def peers(self) -> str:
-        """What it is compared with: "7 like disks (d1, d2, d3 and 4 more)"."""
+        """The disks it is compared with: "7 like disks (d1, d2, d3 and 4 more)"."""
         count = len(self.siblings)
         if self.array:
             return f"{count} other members of {self.array}"
@@ -124,7 +127,7 @@ Rows = Mapping[str, Sequence["Row | None"]]
 
 
 class Windows:
-    """Adds up what disks did until it is a window of ``length_s`` seconds."""
+    """Adds up the I/O of disks until it fills a window of ``length_s`` seconds."""
 
     def __init__(self, length_s: float) -> None:
         self._length_s = length_s
@@ -134,8 +137,8 @@ class Windows:
     def feed(
         self, t: float, frame: Frame, names: Collection[str]
     ) -> tuple[float, dict[str, Row]] | None:
-        """Count a frame that ended at ``t``. When the window is full: when it began, and the row of
-        each disk that did enough in it."""
+        """Count a frame that ended at ``t``. If it fills the window, return the window's beginning
+        and the row of each disk that did enough in it."""
         seconds = frame.seconds or 0.0
         if self._since is None:
             self._since = t - seconds
@@ -143,7 +146,7 @@ class Windows:
             rates = frame.disks[name]
             growths = _growths(rates)
             if None in growths:
-                # a counter that went back gives nothing for this window
+                # a counter that went backwards makes the window useless for this disk
                 growths = tuple(nan if growth is None else growth for growth in growths)
             growths = (*growths, 1, bool(rates.in_flight))
             before = self._sums.get(name)
@@ -228,8 +231,8 @@ def groups(
 
 
 def odd_one(rows: Rows) -> OddDisk | None:
-    """The disk among these that is slow for its load; ``None`` if none is, or it is unknown.
-    ``rows`` has the same windows of each (``None``: too little I/O)."""
+    """The disk among these that is slow for its load; ``None`` if there is none, or this is
+    unknown. ``rows`` has the rows of each disk for the same windows (``None``: too little I/O)."""
     rows = {name: found for name, found in rows.items() if has_enough(found)}
     if len(rows) <= MIN_SIBLINGS:
         return None
@@ -275,8 +278,8 @@ def _judged(odd: str, rows: Rows) -> OddDisk | None:
 
 
 def level(name: str, rows: Rows) -> float | None:
-    """How many times as long as its siblings, at the same load, a disk took in these windows (the
-    median); ``None`` where too few of them can be compared."""
+    """How many times as long as its siblings a disk took in these windows at the same load (the
+    median); ``None`` if too few windows can be compared."""
     rows = {other: found for other, found in rows.items() if any(found)}
     if name not in rows or len(rows) <= MIN_SIBLINGS:
         return None
@@ -313,8 +316,8 @@ def _burst(rows: Sequence[Row]) -> float:
 
 
 def _level(name: str, rows: Rows, sums: Mapping[str, Sequence[float]]) -> dict[int, float]:
-    """How a disk's windows compare with those of all others, by window; empty if too few can be
-    compared."""
+    """How a disk's windows compare with the windows of all other disks, by window; empty if too few
+    can be compared."""
     offs = dict(_against_others(name, rows, sums))
     windows = sum(row is not None for row in rows[name])
     return offs if len(offs) >= COVERED_SHARE * windows else {}
@@ -335,8 +338,8 @@ def _against_others(
 
 
 def _offs(rows: Rows, fit: _Fit) -> dict[str, dict[int, float]]:
-    """How much longer than predicted by this fit each disk's requests took, by window (logarithms),
-    less what all disks had in common in a window (a pause of the machine)."""
+    """How much longer than this fit predicts each disk's requests took, by window (logarithms). The
+    part that all disks have in common in a window (a pause of the machine) is subtracted."""
     off = {
         name: {n: row.time - fit.value(row.terms) for n, row in enumerate(found) if row}
         for name, found in rows.items()
@@ -356,9 +359,10 @@ def _compared(
     rows: Sequence[Row | None], others: Rows, fit: _Fit, at_rest: bool
 ) -> Iterator[tuple[int, float]]:
     """By window: how much longer a disk's requests took than its siblings' at such a load
-    (logarithms), less what it is granted. Left out are windows in which too few siblings had such a
-    load, and slow ones that the grant explains. ``at_rest``: only the windows in which the disk
-    rested much more than its siblings ever do; else only the others."""
+    (logarithms), less the excess that its load explains (``_granted``). Left out are windows in
+    which too few siblings had such a load, and windows that are slow only by that excess.
+    ``at_rest``: only the windows in which the disk rested much more than its siblings ever do; else
+    only the others."""
     off = _offs(others, fit)
     box = _covered(others)
     pauses = _pauses(others, fit, off)
@@ -379,7 +383,8 @@ def _compared(
             if sibling is not None and other in off[name] and _is_near(load, sibling.load)
         ]
         if len(near) >= ENOUGH_NEAR and len({name for name, *_ in near}) >= NEAR_SIBLINGS:
-            # with what the fit makes of small differences of the load, or without: the larger one
+            # expect the longer of two times: the fit, corrected near this load, and the median near
+            # this load
             fitted = fit.value(_terms(*load)) + median([value for _, value, *_ in near])
             expected = max(fitted, median([time for _, _, time, _ in near]))
             more = row.time - expected - pauses[number]
@@ -390,16 +395,16 @@ def _compared(
 
 def _granted(load: _Load, depth: float, near: Sequence[_Load]) -> float:
     """How much longer (logarithm) requests may take because their queue is deeper than any
-    sibling's (``depth``), or because they are larger than the siblings' in the windows ``near``, or
-    of another mix. A queue n times as deep, or requests n times as large, explain at most n times
-    as long."""
+    sibling's (``depth``), or because, compared with the siblings' windows ``near`` this load, they
+    are larger or have another share of writes. A queue n times as deep, or requests n times as
+    large, explain at most n times as long."""
     size, writes = (median([sibling[place] for sibling in near]) for place in (_SIZE, _MIX[0]))
     other_mix = OTHER_MIX_TIMES * abs(load[_MIX[0]] - writes)
     return max(0.0, load[_DEPTH] - depth) + max(0.0, load[_SIZE] - size) + other_mix
 
 
 def _pauses(rows: Rows, fit: _Fit, off: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-    """What each window did to all disks."""
+    """How much longer the requests of all disks took in each window."""
     return {
         number: row.time - fit.value(row.terms) - off[name][number]
         for name, found in rows.items()
@@ -409,7 +414,7 @@ def _pauses(rows: Rows, fit: _Fit, off: Mapping[str, Mapping[int, float]]) -> di
 
 
 def _is_near(load: Sequence[float], other: _Load) -> bool:
-    # called very often: a loop takes four times as long
+    # called very often, and a loop would take four times as long
     depth, busy, size, writes, written = NEAR
     return (
         abs(load[0] - other[0]) <= depth
@@ -442,7 +447,8 @@ def _terms(*load: float) -> tuple[float, ...]:
 
 
 def _covered(rows: Rows) -> list[tuple[float, float]]:
-    """Loads that at least two of these disks had in more than a tenth of their windows."""
+    """For each part of the load, the range that at least two of these disks had. A disk's range is
+    without the lowest and the highest twentieth of its windows."""
     ranges = []
     for found in rows.values():
         columns = zip(*(row.load for row in found if row is not None), strict=True)

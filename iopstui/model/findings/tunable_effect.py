@@ -26,8 +26,7 @@ ENOUGH_SECONDS = 3
 SECONDS_COMPARED = 5
 QUIET_RATE = 50.0
 MOVED_SHARE = 0.1
-# the devices raise at most this many BLOCK softirqs for each of their I/Os: one, and few I/Os are
-# split
+# most BLOCK softirqs per I/O of these devices: there is one per request, and few I/Os are split
 SOFTIRQS_PER_IO = 1.5
 MAX_NAMED = 4
 
@@ -38,7 +37,8 @@ SIZE_TUNABLES = ("max_sectors_kb", "read_ahead_kb")
 
 @dataclass(frozen=True, slots=True)
 class TunableChange:
-    """A tunable changed at ``t`` (seconds of the session's clock); values as the kernel reads."""
+    """A tunable that was changed at ``t`` (seconds of the session's clock); values are as the
+    kernel shows them."""
 
     t: float
     device: str
@@ -50,9 +50,9 @@ class TunableChange:
 def frames_around(
     frames: Sequence[Frame], change: TunableChange, since: float = -inf
 ) -> tuple[list[Frame], list[Frame]]:
-    """(the last measured seconds before the change, the first after it), at most
+    """(the last measured seconds before the change, the first ones after it), at most
     ``SECONDS_COMPARED`` each. Seconds that began before ``since`` (an earlier change) are not used,
-    nor is the second right after the change: its I/Os were in flight during the change."""
+    nor is the second in which the change was made."""
     usable = measured_frames(frames)
     before = [f for f in usable if f.t <= change.t and frame_start_s(f) >= since]
     after = [f for f in usable if frame_start_s(f) > change.t]
@@ -82,7 +82,7 @@ def effect_text(
     after: Sequence[Frame],
     devices: Sequence[BlockDevice],
 ) -> str:
-    """What a tunable changed besides IOPS: CPUs of completions, merges, sizes."""
+    """The effects of a tunable besides IOPS: CPUs of completions, merges, sizes."""
     if change.name in COMPLETION_TUNABLES:
         return _completions_text(before, after, devices)
     irq = irq_of(change.name)
@@ -109,8 +109,8 @@ def effect_text(
 def _completions_text(
     before: Sequence[Frame], after: Sequence[Frame], devices: Sequence[BlockDevice]
 ) -> str:
-    """How the CPUs of BLOCK softirqs changed. These are counted for all disks together: if they
-    exceed these devices' I/Os, it is unknown which are theirs."""
+    """How the CPUs of BLOCK softirqs changed. Softirqs are counted for all disks together: if they
+    exceed the I/Os of these devices, it is unknown which belong to these devices."""
     counts = [_softirqs_by_cpu(frames, devices) for frames in (before, after)]
     if None in counts:
         return "most BLOCK softirqs are other disks', so this disk's cannot be counted"
@@ -130,9 +130,9 @@ def _softirqs_by_cpu(
 
 
 def _function_calls_text(frames: Sequence[Frame], change: TunableChange, since: float) -> str:
-    """How function-call interrupts moved between CPUs; "" if unknown. Wide machines read them in
-    some seconds only, for the time since the last reading. A reading that spans the change is left
-    out."""
+    """How the rate of function-call interrupts, which move completions between CPUs, changed; "" if
+    unknown. On machines with many CPUs they are read only in some seconds, for the time since the
+    last reading. A reading that spans the change is left out."""
     readings = [
         (f.t - (f.ipi_age_s or 0.0), sum(rate_of(f.cpus, "ipi_s").values()))
         for f in frames
@@ -147,7 +147,7 @@ def _function_calls_text(frames: Sequence[Frame], change: TunableChange, since: 
 
 
 def _mean_over(spans: Sequence[tuple[float, float, float]]) -> float | None:
-    """Mean of (begin, end, rate), by time."""
+    """The mean of rates, each given as (begin, end, rate), weighted by time."""
     seconds = sum(end - begin for begin, end, _ in spans)
     return sum((end - begin) * rate for begin, end, rate in spans) / seconds if seconds else None
 
@@ -161,7 +161,7 @@ def _interrupts_by_cpu(frames: Sequence[Frame], irq: int) -> dict[int, float]:
 
 
 def _cpu_shift_text(label: str, earlier: Mapping[int, float], now: Mapping[int, float]) -> str:
-    """How a count moved between CPUs: a move if a tenth of it is on other CPUs."""
+    """How a count moved between CPUs: it moved if a tenth of it is on other CPUs."""
     total_then, total_now = sum(earlier.values()), sum(now.values())
     if not earlier or not now:
         return f"{label} not measured"
@@ -182,7 +182,7 @@ def _cpu_shift_text(label: str, earlier: Mapping[int, float], now: Mapping[int, 
 
 
 def moved_share(earlier: Mapping[int, float], now: Mapping[int, float]) -> float:
-    """The part (0..1) of a count that is now on other CPUs, whatever its sum."""
+    """The part (0..1) of a count that is now on other CPUs. Changes of the sum don't matter."""
     total_then, total_now = sum(earlier.values()), sum(now.values())
     if total_then <= 0 or total_now <= 0:
         return 0.0
@@ -210,7 +210,7 @@ def _cpu_shares_text(counts: Mapping[int, float]) -> str:
     return f"{cpus_text(sorted(chosen))} ({percent} % each)"
 
 
-# -- what it did to IOPS
+# -- effect on IOPS
 
 
 def _iops_text(before: Sequence[Frame], after: Sequence[Frame]) -> str:
@@ -240,12 +240,12 @@ def _range_text(mean: float, seconds: Sequence[float]) -> str:
 SPAN_S = 5.0
 SPANS = 6
 MIN_FRAMES = 2
-"""Seconds of a span that are needed."""
+"""A span needs this many whole seconds."""
 
 
 @dataclass
 class Alternation:
-    """``values`` of the tunable ``name`` of ``device`` in turn, the first one first."""
+    """Sets the tunable ``name`` of ``device`` to ``values`` in turn, the first one first."""
 
     device: str
     name: str
@@ -260,7 +260,7 @@ class Alternation:
         return self.values[count % 2] if count < SPANS else None
 
     def begin_span(self, t: float) -> None:
-        """The next value is set, at ``t`` seconds of the session."""
+        """Begin the next span: its value was set at ``t`` seconds of the session."""
         self._spans.append([])
         self._began = t
 
@@ -269,7 +269,8 @@ class Alternation:
         return t - self._began >= SPAN_S
 
     def add(self, frame: Frame) -> None:
-        """Add a frame to the span if it lies wholly in it; the second of the change does not."""
+        """Add a frame to the span if it lies wholly in it. The second in which the value changed
+        does not."""
         if self._spans and frame_start_s(frame) > self._began:
             self._spans[-1] += measured_frames([frame])
 

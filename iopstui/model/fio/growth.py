@@ -25,15 +25,15 @@ from iopstui.model.samples import MIXED, DirectionStatus, LatencySum
 
 @dataclass(slots=True)
 class CountsSoFar:
-    """By row index and direction: the fio counter from which its I/Os are taken, and the total
-    bytes of its intervals."""
+    """The fio counter from which I/Os are taken (``chosen``), and the total bytes of the intervals
+    so far, both by row index and direction."""
 
     chosen: dict[tuple[int, str], str] = field(default_factory=dict)
     bytes: dict[tuple[int, str], int] = field(default_factory=dict)
 
     @property
     def state(self) -> tuple[object, ...]:
-        """Return its complete state."""
+        """The complete state, for comparison."""
         return sorted(self.chosen.items()), sorted(self.bytes.items())
 
 
@@ -60,7 +60,8 @@ class Growth:
     own_bins: dict[int, int] | None = None
 
     def add(self, other: Growth, bins: bool = True) -> None:
-        """Add another growth. ``bins=False``: without the histogram, which is added elsewhere."""
+        """Add another growth. ``bins=False``: without the histogram, which the caller adds
+        later."""
         self.ios += other.ios
         self.bytes += other.bytes
         self.copied_ios += other.copied_ios
@@ -78,7 +79,7 @@ class Growth:
             self.max_ns = max(self.max_ns or 0, other.max_ns)
 
     def add_bins(self, bins: Bins) -> None:
-        # a single row is the total: its histogram is not copied
+        # a single row is the total, so its histogram need not be copied
         if not self.bins:
             self.bins = bins
             return
@@ -99,11 +100,12 @@ class Growth:
     def interval(
         self, windows: Windows, percentiles: Mapping[str, int] | None = None
     ) -> DirectionInterval:
-        """The figures as an interval. ``percentiles``: of ``bins``, if they are known already."""
+        """The figures as an interval. ``percentiles`` are those of ``bins``, if they are known
+        already."""
         if percentiles is None:
             percentiles = percentiles_of(self.bins)
         if self.max_ns is not None and max(percentiles.values(), default=0) > self.max_ns:
-            # the middle of the highest bucket may be above all of its values
+            # it is the middle of the highest bucket, which may be above all of its values
             percentiles = {name: min(value, self.max_ns) for name, value in percentiles.items()}
         return DirectionInterval(
             ios=self.ios,
@@ -157,7 +159,7 @@ def row_growth(
 ) -> dict[str, Growth]:
     """Growth of one row since the document before, by direction. ``counts`` remembers which counter
     is used; ``packed`` subtracts the histograms of many rows. ``bytes_first``: fio copied the bytes
-    before it counted the I/Os; in the ``final`` document both are complete."""
+    before it counted the I/Os, as it does except in the ``final`` document."""
     growths = {}
     for name, now in pair.now.directions.items():
         if not (now.issued or now.io_bytes):
@@ -166,7 +168,8 @@ def row_growth(
         old = pair.old.directions.get(name) if pair.old else None
         by = counted_by(pair.now, now)
         if old is not None:
-            # a counter rejected once stays rejected: another one is slightly ahead or behind
+            # a counter that was rejected once stays rejected: the numbers of two counters differ
+            # slightly
             by = max(by, counts.chosen.get(key, by), key=EVIDENCE.index)
         counts.chosen[key] = by
         sized = bytes_by_count(pair.now, name, now) if by == SAMPLES else None
@@ -235,8 +238,8 @@ def _grow_bins(
 def _max_growth(
     highest: int | None, now: DirectionStatus, old: DirectionStatus | None
 ) -> int | None:
-    """The slowest I/O of the interval: fio's own maximum if it rose in the interval, else from the
-    histogram's ``highest`` bucket (exact to a bucket's width)."""
+    """The slowest I/O of the interval: fio's own maximum if it rose in the interval, else the key
+    of the histogram's ``highest`` bucket, which is exact to a bucket's width."""
     if highest is None or not now.lat_max_ns:
         return highest
     before = old.lat_max_ns if old is not None and old.bins else None
@@ -281,14 +284,15 @@ def mean_of(total: LatencySum | None) -> float | None:
 
 
 FIELD = 64
-# a million rows of such counts still fit into a field, with its highest bit free
+# a million rows of such counts still fit into a field, and leave its highest bit free
 MAX_COUNT = 1 << 40
 _BEYOND = (1 << FIELD) - MAX_COUNT
 _GUARD = 1 << (FIELD - 1)
 
 
 class PackedBins:
-    """The rows of one direction. Keeps each row's histogram of one document for the next."""
+    """Histograms of the rows of one direction. Keeps each row's histogram of one document for the
+    next."""
 
     def __init__(self) -> None:
         self._zeros: dict[int, int] = {}
@@ -297,7 +301,8 @@ class PackedBins:
         self._packed_rows: dict[int, tuple[Bins, int]] = {}
 
     def add_buckets(self, histograms: Iterable[Bins]) -> None:
-        """Make a field for every bucket of these histograms; later ones must have no others."""
+        """Make a field for every bucket of these histograms; ``growth`` needs a field for each
+        bucket of its histograms."""
         keys = self._zeros.keys()
         new = {key for bins in histograms if not bins.keys() <= keys for key in bins}
         if new.issubset(keys):
@@ -309,8 +314,8 @@ class PackedBins:
         self._packed_rows = {}
 
     def growth(self, row: int, now: Bins, old: Bins | None) -> int | None:
-        """Growth of ``row``'s counts between two histograms; ``None`` if it cannot be computed
-        here. ``old`` is ``None`` if it starts from zero."""
+        """Growth of ``row``'s counts between two histograms; ``None`` if it cannot be computed on
+        packed numbers. ``old`` is ``None`` if the counts start from zero."""
         packed = self._pack(now)
         before = 0
         if old:
@@ -322,7 +327,7 @@ class PackedBins:
         if packed is None:
             return None
         self._packed_rows[row] = now, packed
-        # a field below zero would borrow the bit above it
+        # a field that went below zero would borrow from the bit above it
         difference = (packed | self._guard) - before
         return None if difference & self._guard != self._guard else difference ^ self._guard
 
@@ -331,7 +336,7 @@ class PackedBins:
         return self._keys[(packed.bit_length() - 1) // FIELD] if packed else None
 
     def unpacked(self, packed: int) -> dict[int, int]:
-        """The buckets that are not empty."""
+        """The buckets that are not empty, as a dictionary."""
         counts = array("Q")
         counts.frombytes(packed.to_bytes(FIELD // 8 * len(self._keys), "little"))
         if sys.byteorder == "big":

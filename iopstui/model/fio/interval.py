@@ -59,7 +59,7 @@ class DirectionInterval:
 
 @dataclass(frozen=True, slots=True)
 class LatencyInterval:
-    """Latencies of one kind: the mean of ``n``, and the figures of the histogram."""
+    """Latencies of one kind: the mean of ``n`` samples, and the figures of the histogram."""
 
     mean: float | None
     n: int | None
@@ -99,7 +99,7 @@ class FioInterval:
     """Figures of fio in one interval of ``seconds`` (``None``: too short to give rates).
     ``iodepth_level`` is percent of the interval's I/Os by queue depth; ``usr_cpu`` and ``sys_cpu``
     percent of one CPU, summed over the jobs; ``ctx_s`` context switches per second; ``progress``
-    0..1. Unknown is ``None``. ``times_all`` is False if only some of the I/Os have latencies (some
+    0..1. ``None`` is unknown. ``times_all`` is False if only some of the I/Os have latencies (some
     sections of a group don't measure them). ``latency_possible`` is False if the latencies would
     need many more I/Os in flight than the jobs can have (N = X·R). ``failed`` I/Os ended with an
     error, and the job went on (continue_on_error). ``ios_elsewhere`` and ``bytes_elsewhere``: the

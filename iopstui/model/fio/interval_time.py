@@ -8,10 +8,10 @@ copied   It reads the clock that ``runtime`` and ``job_runtime`` are made of and
 counted  It adds up I/Os, latencies and submissions (from 3.42 on io_bytes, too), and
          reads the wall clock for ``timestamp_ms``.
 
-They are as far apart as the slowest job sleeps: 2 ms, or seconds. So CPU time, context switches
-and bytes are of the window between the copied moments, everything else of the one between the
-counted moments. The last document is different: its counters end with the jobs, but it is written
-up to a quarter of a second later."""
+The two moments are as far apart as the slowest job sleeps: 2 ms, or seconds. So CPU time, context
+switches and bytes belong to the window between two copied moments, everything else to the window
+between two counted moments. The last document is different: its counters end with the jobs, but it
+is written up to a quarter of a second later."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from iopstui.model.samples import MIXED, READ, WRITE, FioStatus, JobStatus
 CLOCK_TOLERANCE = 0.25
 """How far fio's wall clock may be off: in seconds, or as a share of a longer interval."""
 AGREEMENT_S = 0.03
-"""Runtime and arrival times agree if they differ by less."""
+"""Runtime and arrival times agree if they differ by less than this."""
 DELAY_S = 0.02
 MAX_LAG_S = 10.0
-"""Limit of what is added up: a finished row may stand still for hours."""
+"""The largest lag that is added up: a finished row may stand still for hours."""
 SAME_WINDOW = 0.05
 """Two windows count as equal if they differ by at most this share."""
 MIN_BLOCKS = 100
-"""The lag is derived from the I/Os between the two moments, if their rate is based on at least this
-many blocks."""
+"""The lag is derived from I/Os only if the rate of I/Os is based on at least this many blocks."""
 ENDED_SHARE = 0.2
-"""A row whose lag is smaller than another's by this share may have ended meanwhile."""
+"""If a row's lag is smaller than another row's by this share, the row may have ended between the
+two moments."""
 _COPIES_BYTES_LATE = (3, 42)
 _VERSION = re.compile(r"fio-(\d+)\.(\d+)")
 
@@ -66,7 +66,7 @@ class Windows:
     sure: bool = True
 
     def rate(self, number: int, copied: int) -> float | None:
-        """``number`` per second; ``copied`` of the ``number`` belong to the copied window."""
+        """``number`` per second; of these, ``copied`` belong to the copied window."""
         if not self.counted_s or (copied and not self.copied_s):
             return None
         rate = (number - copied) / self.counted_s
@@ -74,7 +74,8 @@ class Windows:
 
     @property
     def differ(self) -> bool:
-        """Whether they are not the same seconds."""
+        """Whether the two windows cover clearly different seconds; True also if that is not
+        known."""
         if not self.counted_s or not self.copied_s or not self.sure:
             return True
         off = max(abs(self.copied_s - self.counted_s), self.shift_s or 0.0)
@@ -83,7 +84,7 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class RowPair:
-    """A row now and before; ``old`` is ``None`` if it starts from zero."""
+    """A row in a document and in the one before; ``old`` is ``None`` if it starts from zero."""
 
     index: int
     now: JobStatus
@@ -92,7 +93,7 @@ class RowPair:
 
     @property
     def has_grown(self) -> bool:
-        """Whether it completed anything in between."""
+        """Whether the row completed anything between the two documents."""
         before = self.old.directions if self.old else {}
         for name, now in self.now.directions.items():
             old = before.get(name)
@@ -104,7 +105,7 @@ class RowPair:
 
 
 def pair_rows(status: FioStatus, previous: FioStatus | None, ramps: Ramps) -> list[RowPair]:
-    """Pair every row of a document with the same row in the one before."""
+    """Pair every row of a document with the same row in the document before."""
     pairs = []
     clock_s = (status.timestamp_ms - previous.timestamp_ms) / 1000 if previous else 0.0
     for index, now in enumerate(status.jobs):
@@ -121,7 +122,7 @@ def pair_rows(status: FioStatus, previous: FioStatus | None, ramps: Ramps) -> li
 
 
 def is_repetition(status: FioStatus, before: FioStatus) -> bool:
-    """True if fio repeats the figures of ``before``: only clocks advanced."""
+    """True if fio repeats the figures of ``before`` and only its clocks have advanced."""
     return [_counters(job) for job in status.jobs] == [_counters(job) for job in before.jobs]
 
 
@@ -159,7 +160,7 @@ def first_windows(
         lag_s = max(0.0, waited_s)
     if lag_s is None and first_io_ms is not None:
         since_s = max((status.timestamp_ms - first_io_ms) / 1000, copied_s)
-        # the I/O that the kernel saw may have been another program's
+        # this I/O may have been another program's
         sure = since_s <= (1 + SAME_WINDOW) * copied_s
         return Windows(since_s or None, copied_s or None, sure=sure)
     counted_s = copied_s + lag_s if lag_s is not None else None
@@ -177,7 +178,7 @@ def next_windows(
 ) -> Windows:
     """The windows between two documents. ``arrival_s`` is the time between their arrivals
     (monotonic clock), ``row_seconds`` how long each row had run when it was last counted,
-    ``lag_before_s`` the lag of ``previous``."""
+    ``lag_before_s`` the lag of the document ``previous``."""
     copied_s = runtime_growth(pairs)
     clock = (status.timestamp_ms - previous.timestamp_ms) / 1000
     if not _plausible(clock, copied_s, arrival_s):
@@ -197,8 +198,9 @@ def next_windows(
 
 
 def document_lag_s(status: FioStatus, pairs: list[RowPair]) -> float | None:
-    """How far a document's two moments are apart; ``None`` if unknown. The least distance of
-    ``timestamp_ms`` and ``runtime`` can't show it, because it may be equal in all documents."""
+    """The time between a document's two moments; ``None`` if unknown. The least difference of
+    ``timestamp_ms`` and ``runtime`` can't show it, because that may be the same in all
+    documents."""
     lags = [
         (status.timestamp_ms - began - pair.now.job_runtime_ms) / 1000
         for pair in pairs
@@ -243,7 +245,7 @@ def _began_ms(job: JobStatus) -> int | None:
 
 def _by_job_clocks(pairs: list[RowPair], copied_s: float, clock: float) -> float:
     """``copied_s``, or the time that a row's jobs ran (job_runtime) if that is longer: fio's
-    runtime of a direction is only that of the longest job, and another may have taken over."""
+    runtime of a direction is only that of the longest job, and another job may have taken over."""
     for pair in pairs:
         busy_s = (pair.now.job_runtime_ms - (pair.old.job_runtime_ms if pair.old else 0)) / 1000
         if busy_s <= copied_s:
@@ -284,13 +286,13 @@ def windows_without_logs(
     pairs: list[RowPair], row_seconds: Mapping[int, float], windows: Windows
 ) -> Windows:
     """``windows`` without the seconds in which fio wrote its logs (except for the jobs' CPU time),
-    if its runtime continues beyond the end of all I/O that this interval may have had."""
+    if fio's runtime goes on after the end of all I/O that this interval may have had."""
     remaining = []
     for pair in pairs:
         if not pair.has_grown:
             continue
         ends = io_end_s(pair.now)
-        # a job that has just begun doesn't write logs
+        # a job that has just begun writes no logs
         if pair.old is None or ends is None or ran_ms(pair.now) / 1000 <= ends:
             return windows
         remaining.append(ends - row_seconds.get(pair.index, ran_ms(pair.old) / 1000))
@@ -303,8 +305,8 @@ def windows_without_logs(
 def _remaining_s(
     previous: FioStatus, pairs: list[RowPair], row_seconds: Mapping[int, float]
 ) -> float:
-    """How long the jobs still ran after the previous document was counted, if now they have
-    ended."""
+    """How long the jobs still ran after the previous document was counted, if they have ended by
+    now."""
     remaining = []
     for pair in pairs:
         began = _began_ms(pair.now)
@@ -325,16 +327,16 @@ def runtime_growth(pairs: list[RowPair]) -> float:
 
 
 def _clock_ms(job: JobStatus) -> float:
-    """How long a row's jobs had run at the copied moment: less than ``ran_ms`` if one ended before
-    it was counted."""
+    """How long a row's jobs had run at the copied moment. This is less than ``ran_ms`` if a job
+    ended before it was counted."""
     ran = ran_ms(job)
     return min(ran, job.job_runtime_ms) if job.job_runtime_ms and is_single(job) else ran
 
 
 def ran_ms(job: JobStatus) -> float:
     """How long a row's jobs have run. With verify, reading follows writing and fio reports its time
-    only at the end; until then the jobs' own clock is used (fio 3.16), or both directions
-    together."""
+    only at the end; until then the jobs' own clock is used (since fio 3.16), or the sum of both
+    directions."""
     longest = longest_runtime(job)
     if not _verifies(job):
         return longest
@@ -347,7 +349,7 @@ def ran_ms(job: JobStatus) -> float:
 
 
 def _verifies(job: JobStatus) -> bool:
-    # with a backlog, verify reads while it writes
+    # with a backlog (verify_backlog), fio also reads while it writes
     if "verify_backlog" in job.options:
         return False
     return "verify" in job.options and job.options.get("do_verify", "1").strip() not in OFF_VALUES
@@ -359,8 +361,8 @@ def _only_writes(job: JobStatus) -> bool:
 
 
 def _plausible(clock: float, runtime: float, arrival: float) -> bool:
-    """False if fio's wall clock was set in between: neither runtime nor arrival agrees with it.
-    Each of these may differ for good reasons (a stuck job, a late reader), so there is some
+    """False if fio's wall clock was set in between, so that neither runtime nor arrival agrees with
+    it. Each of these may differ for good reasons (a stuck job, a late reader), so there is some
     tolerance. Smaller steps are found if the wall clock is read with each document
     (``WallClock``)."""
     return any(
@@ -371,8 +373,8 @@ def _plausible(clock: float, runtime: float, arrival: float) -> bool:
 
 # How long the jobs of a group took together, and whether they ran at the same time.
 #
-# A sum of rates is a rate only if they did. fio divides the I/Os of a group by the longest run time
-# of its jobs instead ("Run status group"), whenever they began.
+# A sum of their rates is a rate only if they did. fio itself divides the I/Os of a group by the
+# longest run time of its jobs ("Run status group"), regardless of when they began.
 
 
 WHOLE_SHARE = 0.95
@@ -418,16 +420,16 @@ def span_of_parts(parts: Sequence[tuple[int, float, int]]) -> Span:
 
 
 MAX_GROUPS = 12
-"""Whose sums are tried."""
+"""Sums of the spans of at most this many groups are tried."""
 
 
 def whole_ms(jobs: Sequence[JobStatus]) -> int:
     """How long all jobs took (ms): the sum of the spans of the groups, which run one after another
-    (stonewall). If that is longer than fio ran, some ran at the same time (new_group): then the sum
-    of those that fit the seconds of fio."""
+    (stonewall). If that is longer than fio ran, some groups ran at the same time (new_group): then
+    the sum of the groups that fit into fio's seconds."""
     groups = dict.fromkeys(job.group for job in jobs)
     spans = [span([job for job in jobs if job.group == group]).ms for group in groups]
-    # rounded up to a second by fio; a result that was changed may have less than a group took
+    # fio rounds this up to a second; in a result edited later, it may be less than a group took
     most = 1000 * max((job.elapsed_s or 0 for job in jobs), default=0)
     if not spans or most < max(spans) or sum(spans) <= most:
         return sum(spans)
@@ -453,7 +455,7 @@ def begins_ms(jobs: Sequence[JobStatus]) -> Iterator[float]:
 
 
 def _verifies_later(job: JobStatus) -> bool:
-    """Whether a job's reads verify its writes after the last of them."""
+    """Whether a job reads to verify its writes only after all of them."""
     options = job.options
     issued = {name for name, part in job.directions.items() if part.issued and name != MIXED}
     return (

@@ -58,27 +58,27 @@ DUPLICATE_BELOW_S = 0.05
 PARTIAL_BELOW = 0.8
 PARTIAL_S = 0.05
 CLOCK_STEP_MS = 100.0
-# counts of another window matter if they are at least this share
+# counts that belong to another window matter if they are at least this share
 ELSEWHERE_SHARE = 0.01
-# this many times more I/Os in flight than possible can't be an error of clocks or counts
+# clocks or counts that are off can't explain this many times more I/Os in flight than possible
 IMPOSSIBLE_FACTOR = 4
 DEPTH_FACTOR = 1.1
 # bytes may be off from I/Os by this share: fio does not read both at the same instant
 BYTES_OFF = 0.1
-# fewer rows are subtracted bucket by bucket
+# fewer rows than these are subtracted bucket by bucket
 MIN_PACKED_ROWS = 8
 
 
 @dataclass(slots=True)
 class WallClock:
-    """Notices by the monotonic clock when the wall clock is set: by ``step_ms`` in total.
-    ``distance_ms`` is the difference of the two."""
+    """Notices with the monotonic clock that the wall clock was set; ``step_ms`` is the sum of these
+    steps, ``distance_ms`` the difference of the two clocks."""
 
     step_ms: float = 0.0
     distance_ms: float | None = None
 
     def feed(self, arrived_ns: int, wall_ms: float | None) -> None:
-        """Compare both clocks of one moment."""
+        """Compare both clocks at one moment."""
         if wall_ms is None:
             return
         before, self.distance_ms = self.distance_ms, wall_ms - arrived_ns / 1e6
@@ -86,7 +86,7 @@ class WallClock:
             self.step_ms += self.distance_ms - before
 
     def without_steps(self, status: FioStatus) -> FioStatus:
-        """``status`` with the time that the clock would show if it had not been set."""
+        """``status`` with the wall clock's time as it would be without these steps."""
         if not self.step_ms:
             return status
         return replace(status, timestamp_ms=round(status.timestamp_ms - self.step_ms))
@@ -151,7 +151,7 @@ class FioIntervals:
         ):
             windows = replace(windows, counted_s=None)
         interval = _interval(pairs, growths, windows, interval_s, ramp, ended)
-        # a job that did nothing more is shown only if that took a while
+        # an interval without I/O at the end is left out unless it took a while
         is_short = not interval.seconds or (final and interval.partial)
         if is_short and not interval.total.bytes and not interval.total.ios:
             return None
@@ -198,7 +198,7 @@ class FioIntervals:
         return ended
 
     def writes_logs(self, wall_ms: float) -> bool:
-        """Whether at ``wall_ms`` all jobs have done their last I/O, and fio writes its logs."""
+        """Whether at ``wall_ms`` all jobs have done their last I/O, so that fio writes its logs."""
         previous = self._previous
         if previous is None:
             return False
@@ -227,7 +227,7 @@ class FioIntervals:
         if len(pairs) < MIN_PACKED_ROWS:
             return {}
         names = {name for pair in pairs for name in pair.now.directions}
-        # if I/Os are printed twice, rows differ in what has to be added up
+        # with MIXED, I/Os are printed twice, and rows differ in which directions to add up
         if MIXED in names:
             return {}
         for name in names:
@@ -250,15 +250,15 @@ class FioIntervals:
             fresh = pair.old is None or not active(pair.old)
             if windows.lag_s is not None and active(pair.now):
                 ran_s = by_fio + windows.lag_s
-            # two clocks drift apart by seconds over a day, without any delay of the row; it can't
-            # have run for less than fio states
+            # the two clocks drift apart by seconds over a day although the row was not delayed; it
+            # can't have run for less than fio says
             elif fresh or ran_s - by_fio <= DELAY_S:
                 ran_s = by_fio
             self._row_seconds[pair.index] = min(ran_s, by_fio + MAX_LAG_S)
 
     def _idle_s(self, status: FioStatus, interval_s: float) -> float | None:
-        """How much longer than one interval the wait was before the first document with I/O;
-        ``None`` if that is the very first document."""
+        """How much longer than one interval it took until the first document with I/O; ``None``
+        without a document before that one."""
         if self._idle_ms is None:
             return None
         return (status.timestamp_ms - self._idle_ms) / 1000 - interval_s
@@ -273,7 +273,8 @@ def _some_began_again(pairs: Sequence[RowPair]) -> bool:
 
 
 def _stood_s(pair: RowPair, working: int | None, copied_s: float, final: bool) -> float:
-    """The total time in which jobs of a row that had worked before (``working``) did not work."""
+    """The total time in which jobs of a row did not work, though they had worked before
+    (``working``)."""
     old = pair.old
     assert old is not None
     if is_single(pair.now):
@@ -318,7 +319,8 @@ class _Growths:
         self.total = _total(self.by_row, self.by_direction, summed)
 
     def windows(self, windows: Windows, final: bool) -> Windows:
-        """``windows``, or only the copied window if I/Os are counted by bytes alone."""
+        """The windows of this interval: ``windows``, unless all I/Os are counted by bytes; then all
+        figures belong to the copied window."""
         total = self.total
         if final and total.bytes and not total.ios and total.counted_by == SAMPLES:
             # the remaining bytes belong to I/Os counted before
@@ -329,7 +331,7 @@ class _Growths:
 
     def intervals(self, windows: Windows) -> tuple[dict[str, DirectionInterval], DirectionInterval]:
         percentiles = percentiles_of(self.total.bins)
-        # a single direction is the whole
+        # a single direction is also the total
         shared = percentiles if len(self.by_direction) == 1 else None
         directions = {
             name: self.by_direction[name].interval(windows, shared)
@@ -400,7 +402,7 @@ def _total(
 ) -> Growth:
     """All rows and directions together; their histogram is the sum of those in ``summed``."""
     if len(by_direction) == len(summed) == 1:
-        # a single direction is the whole
+        # a single direction is also the total
         return next(iter(by_direction.values()))
     total = Growth()
     for growth in by_row:
@@ -424,15 +426,16 @@ def _times_all(pairs: Iterable[RowPair], jobs: Iterable[JobInterval]) -> bool:
 def _exceeds_depth(
     rows: Iterable[tuple[RowPair, Growth]], seconds: float | None, factor: float
 ) -> bool:
-    """Whether some latencies contradict Little's law by this factor. I/Os that end in an interval
-    began at most the longest latency before it, so the sum of their latencies is limited by the
-    job's depth (fio 3.33 with io_uring's sqthread_poll: 1 s each at 36,000 IOPS and depth 8)."""
+    """Whether some latencies contradict Little's law by more than this factor. I/Os that end in an
+    interval began at most the longest latency before it, so the sum of their latencies is limited
+    by the job's depth. (fio 3.33 with io_uring's sqthread_poll stated 1 s each at 36,000 IOPS and
+    depth 8.)"""
     for pair, growth in rows:
         job = pair.now
         if not seconds or not job.in_flight or not (job.measures_latency and job.times_all):
             continue
         max_total_s = job.in_flight * (seconds + (growth.max_ns or 0) / 1e9)
-        # with sqthread_poll clat alone is wrong
+        # with sqthread_poll only clat is wrong
         sums = (latency for latency in (growth.clat, growth.lat) if latency is not None)
         if any(total.mean_ns * total.count / 1e9 > factor * max_total_s for total in sums):
             return True
@@ -440,7 +443,7 @@ def _exceeds_depth(
 
 
 def _bytes_agree(rows: Iterable[tuple[RowPair, Growth]], total: Growth) -> bool:
-    """Whether fio states about as many bytes as its I/Os must have."""
+    """Whether the bytes that fio states are about as many as its I/Os must have."""
     in_flight = sum(max_in_flight(pair.now) for pair, _ in rows)
     slack = in_flight * total.bytes / total.ios if total.ios else 0.0
     return abs(total.stated_bytes - total.bytes) <= BYTES_OFF * total.bytes + 2 * slack

@@ -33,10 +33,9 @@ _ALIASES = (
     ("filename", "directory"),
     ("iodepth",),
 )
-# fio keeps all of these: bssplit= has priority over bsrange=, and that over bs=, in whatever order
-# they come
+# fio keeps all of these: bssplit= has priority over bsrange=, and bsrange= over bs=, in any order
 _CONFLICTING = (("bs", "blocksize"), ("bsrange", "blocksize_range"), ("bssplit",))
-# an override of a job's place removes both: for fio, neither replaces the other
+# an override of where a job works removes both: for fio, neither replaces the other
 _TARGET_OPTIONS = frozenset({"filename", "directory"})
 
 
@@ -78,8 +77,8 @@ class AmbiguousLine(UsageError):
 
 
 def canonical_text(text: str, environment: Mapping[str, str]) -> str:
-    """``text`` in a form that every reader understands alike: one option or header per line, no
-    comment after it, ``${VAR}`` replaced where it is set (``unset_variables`` finds the others).
+    """``text`` in a form that has only one meaning: one option or header per line, no comment after
+    it, ``${VAR}`` replaced where it is set (``unset_variables`` finds the others).
 
     Raises AmbiguousLine for the first ambiguous line."""
     lines: list[str] = []
@@ -237,7 +236,7 @@ def with_overrides(
     per_section: Mapping[int, Mapping[str, str]] | None = None,
     removed: Iterable[str] = (),
 ) -> str:
-    """``text`` with ``overrides`` in force in every job section.
+    """``text`` with the options ``overrides`` in force in every job section.
 
     ``per_section`` adds options to single job sections by their index (``[global]`` is not
     counted); ``removed`` options are removed everywhere. A value ``""`` writes an option without a
@@ -266,7 +265,8 @@ def with_overrides(
 
 
 def only_sections(text: str, indices: Iterable[int]) -> str:
-    """The job file with these job sections alone, by their index (``[global]`` is not counted)."""
+    """The job file with only these job sections, given by their index (``[global]`` is not
+    counted)."""
     keep, job, lines, included = set(indices), -1, [], True
     for line in text.split("\n"):
         header = _header(line)
@@ -279,7 +279,7 @@ def only_sections(text: str, indices: Iterable[int]) -> str:
 
 
 def parse_override(text: str) -> tuple[str, str]:
-    """``K=V`` of --set as (option, value); UsageError if it is not of that form."""
+    """``K=V`` of --set as (option, value); UsageError if the text has another form."""
     name, separator, value = text.partition("=")
     name = name.strip()
     if not separator or not name:
@@ -291,12 +291,12 @@ def parse_override(text: str) -> tuple[str, str]:
         raise UsageError(f"--set {text!r} is not a fio option.", "See: fio --cmdhelp=all")
     second_option = _SECOND_OPTION.search(value) if name not in _FREE_TEXT_OPTIONS else None
     if second_option is not None:
-        # fio takes the first word as the value and says nothing about the rest
+        # fio would take the first word as the value and ignore the rest silently
         raise UsageError(
             f"--set {text!r} has more than one option.",
             f"One at a time: --set {name}={value[: second_option.start()]}",
         )
-    # a lesson's formula is evaluated before fio sees it
+    # a lesson may have a formula here, which is evaluated before fio sees it
     why = why_unsafe(value) or ("" if value.startswith("{") else why_number_refused(name, value))
     if why:
         raise UsageError(f"--set {text!r} is not accepted: {why}.")
@@ -330,7 +330,7 @@ def _line(name: str, value: str) -> str:
 Options = Iterable[tuple[str, str]]
 
 PASSTHROUGH = "io_uring_cmd"
-"""The engine that sends commands past the block layer, to an NVMe generic device."""
+"""The engine that sends commands to an NVMe generic device, past the block layer."""
 # these engines reach storage only by filename=, with open(2), and load nothing from a path
 ENGINES = frozenset(
     {
@@ -353,7 +353,7 @@ _NAMES = {
     "profile": "brings options that the job file does not show",
     "unique_filename": "changes the names of files",
 }
-# the only form that iopstui writes; fio reports the resulting names like all others
+# the only form that iopstui writes itself; fio reports such file names like any others
 _SPREAD = re.compile(r"\$filenum/\d+\.\$jobnum")
 _SETTINGS = {
     "ioscheduler": "changes the device's scheduler and leaves it so (use --knob scheduler=NAME)",
@@ -420,7 +420,7 @@ def ends_others(options: Options) -> bool:
 
 
 def makes_files(options: Options) -> bool:
-    """True if the job creates files although fio treats it as one that only reads."""
+    """True if the job creates files although fio treats it as a job that only reads."""
     return any(name == "ioengine" and value in _MAKES_FILES for name, value in options)
 
 
@@ -450,7 +450,7 @@ class CapturedRow:
 
     @property
     def ratio(self) -> float | None:
-        """Replayed requests per second, relative to the captured ones."""
+        """Replayed requests per second divided by captured ones."""
         if self.replayed is None or not self.captured.rate:
             return None
         return self.replayed.rate / self.captured.rate
@@ -462,8 +462,8 @@ def captured_line(direction: str, rate: float, size: float) -> str:
 
 
 def captured_rows(job: str, summary: Mapping[str, Any]) -> list[CapturedRow]:
-    """The captured figures with fio's final ones (``model.summary.fio_summary``); empty if the job
-    was not captured."""
+    """The captured figures beside fio's final ones (``model.summary.fio_summary``); empty if the
+    job was not captured."""
     rows: Sequence[Mapping[str, Any]] = summary.get("rows", ())
     return [
         CapturedRow(name, direction, figures, _replayed(rows, name, direction))

@@ -18,7 +18,8 @@ from iopstui.model.histogram import bucket_key, merge, percentile_name, percenti
 from iopstui.model.samples import READ, TRIM, WRITE
 
 KINDS = ("clat", "lat", "slat", "iops", "bw")
-"""Kinds of logs; of several logs of single I/Os, the first kind has the most information."""
+"""Kinds of logs. If there are several logs of single I/Os, the first kind of these has the most
+information."""
 LATENCIES = KINDS[:3]
 _NAME = re.compile(r"(.*?)_?(clat|slat|lat|iops|bw)(?:\.(\d{1,9}))?\.log(?:\.gz)?", re.DOTALL)
 _DIRECTIONS = {"0": READ, "1": WRITE, "2": TRIM}
@@ -29,10 +30,10 @@ LENGTHS_EXAMINED = 1000
 MAX_CUT_SHARE = 1.1
 LONGEST_S = 30 * 86400.0
 LONGEST_COUNTED_S = 7 * 86400.0
-"""Interval of single I/Os: a row for each second."""
+"""Longest span of a log of single I/Os, whose rows are seconds."""
 MAX_WINDOWS = 2_000_000
 MAX_BUCKETS = 1_000_000
-"""Of all seconds of a log together."""
+"""Limit for all seconds of a log together."""
 MAX_INTERVALS = 4_000_000
 
 
@@ -53,7 +54,7 @@ def log_name(name: str) -> LogName | None:
 
 @dataclass(slots=True)
 class SecondIos:
-    """I/Os of one direction in a second; ``total_ns`` and ``bins`` only for a log of latencies."""
+    """I/Os of one direction in a second; only logs of latencies have ``total_ns`` and ``bins``."""
 
     count: int = 0
     bytes: int = 0
@@ -62,7 +63,7 @@ class SecondIos:
     bins: dict[int, int] = field(default_factory=dict)
 
     def add(self, other: SecondIos) -> None:
-        """Add those of another job or second."""
+        """Add the I/Os of another job or second."""
         self.count += other.count
         self.bytes += other.bytes
         self.total_ns += other.total_ns
@@ -72,16 +73,17 @@ class SecondIos:
 
 @dataclass(slots=True)
 class Windows:
-    """The windows of one job and direction: each begins at the end of the one before, the first at
-    ``begin`` (``None``: unknown; then it is as long as the others)."""
+    """The windows of one job and direction: each begins at the end of the one before. The first
+    begins at ``begin``; if that is ``None`` (unknown), it is as long as the others."""
 
     begin: float | None
     ends: array[float] = field(default_factory=lambda: array("d"))
     values: array[float] = field(default_factory=lambda: array("d"))
 
     def until(self, run_end: float) -> Iterator[tuple[float, float, float]]:
-        """Begin, end and value of each. fio writes no line for a window cut short by the job's end,
-        so the last value counts until the run's end if that is at most a window away."""
+        """Yield begin, end and value of each window. fio writes no line for a window cut short by
+        the job's end, so the last value counts until the run's end if that is at most a window
+        away."""
         begin, last = self.first_begin, self.ends[-1]
         missing = run_end - last
         for end, value in zip(self.ends, self.values, strict=True):
@@ -123,7 +125,7 @@ class FioLog:
 
     @property
     def averaged(self) -> bool:
-        """Whether its lines are windows."""
+        """Whether the log's lines are averages over windows."""
         return bool(self.windows)
 
 
@@ -141,7 +143,7 @@ class LogRow:
 
 
 def is_log_line(line: str) -> bool:
-    """Whether it could be a line of such a log."""
+    """Whether the line could be a line of such a log."""
     cells = [cell.strip() for cell in line.split(",")]
     return 4 <= len(cells) <= 8 and all(map(_is_count, cells[:2])) and cells[2] in _DIRECTIONS
 
@@ -158,8 +160,8 @@ def log_epoch_ms(line: str) -> int | None:
 
 def read_log(kind: str, lines: Iterable[str], base_ms: int | None = None) -> FioLog:
     """Fold a log's lines; memory grows only with its seconds. Its times count from ``base_ms``
-    (``None``: the job's start, or the first line's). ValueError for a log of more seconds, windows
-    or different latencies than can be kept."""
+    (``None``: the start of the job, or the time of the first line). ValueError for a log of more
+    seconds, windows or different latencies than can be kept."""
     log = FioLog(kind, base_ms=base_ms or 0)
     reader = _Reader(log)
     for line in lines:
@@ -183,7 +185,7 @@ def read_log(kind: str, lines: Iterable[str], base_ms: int | None = None) -> Fio
 
 
 class _Reader:
-    """Puts the lines of a log where they belong."""
+    """Sorts the lines of a log into seconds or windows."""
 
     def __init__(self, log: FioLog) -> None:
         self._log = log
@@ -196,7 +198,7 @@ class _Reader:
         ios = second.setdefault(direction, SecondIos())
         known = len(ios.bins)
         _add_io(ios, self._log.kind, value, size)
-        # a second of a log takes more memory than a bucket
+        # count them: a second of a log takes more memory than a bucket
         self._buckets += len(ios.bins) - known + (4 if ios.count == 1 else 0)
         if self._buckets > MAX_BUCKETS:
             raise ValueError(
@@ -204,10 +206,10 @@ class _Reader:
             )
 
     def add_window(self, at: int, direction: str, value: int) -> None:
-        """Add a line of an averaged log."""
+        """Add a line of a log with averages."""
         log = self._log
         if at < self._last.get(direction, at):
-            # the next job's lines
+            # the lines of the next job begin
             self._job += 1
             self._last.clear()
         self._last[direction] = at
@@ -233,14 +235,15 @@ def _add_io(ios: SecondIos, kind: str, value: int, size: int) -> None:
 
 
 class Logs:
-    """Logs of one run together: of several jobs, of several kinds. ``maxima``: lines of averaged
-    logs are the highest values of their windows (log_max_value), so they give no rate or mean."""
+    """The logs of one run together: of several jobs and several kinds. ``maxima``: lines of
+    averaged logs are the highest values of their windows (log_max_value), so they give no rate or
+    mean."""
 
     def __init__(self, logs: Sequence[FioLog], maxima: bool = False) -> None:
         self.logs = tuple(logs)
         self.maxima = maxima
         begins = [w.first_begin for log in logs if log.epoch for w in log.windows.values()]
-        # the first window began before the common origin of times
+        # how long before the common origin of times the first window began
         self._lead = max(0.0, -min(begins, default=0.0))
         self.end = max((log.end for log in logs), default=0.0) + self._lead
         single = [log for log in logs if log.seconds]
@@ -265,7 +268,8 @@ class Logs:
 
     def rows(self) -> Iterator[LogRow]:
         """Second by second, or in the logs' own windows if these are longer. ValueError for logs
-        that span more than ``LONGEST_S``, which means a damaged line."""
+        that span more than ``LONGEST_S`` (of single I/Os: ``LONGEST_COUNTED_S``), which means a
+        damaged line."""
         if self.end > (LONGEST_COUNTED_S if self._single else LONGEST_S):
             raise ValueError(f"a log of {self.end / 86400:.0f} days")
         if self._single:
@@ -288,13 +292,13 @@ class Logs:
 
     @property
     def began_ms(self) -> float:
-        """When its times begin (ms since 1970); 0 if unknown."""
+        """When the times of the logs begin (ms since 1970); 0 if unknown."""
         bases = [log.base_ms for log in self.logs if log.epoch]
         return min(bases) - 1000 * self._lead if bases else 0.0
 
     @property
     def _width(self) -> float:
-        """The length of a row of averages."""
+        """The length in seconds of a row of averages."""
         lengths = sorted(windows.length for logs in self._windows.values()
                          for log in logs for windows in log.windows.values())  # fmt: skip
         return max(1.0, lengths[len(lengths) // 2]) if lengths else 1.0
@@ -314,9 +318,9 @@ class Logs:
                          None if speed is None else 1024 * speed, mean.get(index))  # fmt: skip
 
     def _sums(self, kind: str, width: float, direction: str = "") -> dict[int, tuple[float, float]]:
-        """For each interval of ``width`` seconds, by its number: the values of all jobs and
-        directions times their seconds, and the seconds covered by any of them (for latencies: the
-        sum of the seconds of all)."""
+        """Two values for each interval of ``width`` seconds, by its number: the sum of value times
+        seconds over all jobs and directions; and the longest time in seconds that one of these
+        covers (for latencies the sum of their times)."""
         totals: dict[int, list[float]] = {}
         covered: dict[int, float] = {}
         reached = 0
@@ -348,7 +352,7 @@ class Logs:
                     yield windows
 
     def directions(self) -> dict[str, dict[str, Any]]:
-        """Figures of the whole by direction, named as in ``fio_summary``."""
+        """The figures of the whole log by direction, named as in ``fio_summary``."""
         if self._single:
             present = {name for log in self._single for d in log.seconds.values() for name in d}
             return {name: self._figures(name) for name in (READ, WRITE, TRIM) if name in present}

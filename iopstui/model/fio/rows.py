@@ -31,12 +31,12 @@ class Row:
 
     @property
     def members(self) -> int:
-        """Return its jobs."""
+        """The number of jobs in the row."""
         return sum(_count(section.options, "numjobs") for section in self.sections)
 
     @property
     def in_flight(self) -> int:
-        """The most I/Os that its jobs together can have in flight."""
+        """The most I/Os that the jobs of the row together can have in flight."""
         return sum(
             _count(s.options, "iodepth") * _count(s.options, "numjobs") for s in self.sections
         )
@@ -53,7 +53,7 @@ def rows_of(sections: Sequence[Section], count: int) -> tuple[Row, ...] | None:
     __show_run_stats): without group_reporting a row for each job, with it one for each group.
 
     If that gives another number of rows, or only some sections are grouped, each row counts as the
-    sum of all sections. ``None`` if there are none."""
+    sum of all sections. ``None`` without sections."""
     if not sections:
         return None
     grouped = {flag(section.options, "group_reporting") for section in sections}
@@ -64,7 +64,7 @@ def rows_of(sections: Sequence[Section], count: int) -> tuple[Row, ...] | None:
 
 
 def changing_option(jobs: Sequence[Options]) -> str:
-    """The option that makes the jobs of a row work at different rates over time; "" if none
+    """The option that makes the jobs of a row work at rates that change over time; "" if none
     does."""
     for options in jobs:
         reads_back = "verify" in options and options.get("do_verify", "1") not in OFF_VALUES
@@ -75,7 +75,7 @@ def changing_option(jobs: Sequence[Options]) -> str:
         for name in ("flow", "latency_target", "read_iolog"):
             if options.get(name, "0").strip() != "0":
                 return name
-    # jobs of one row that begin or end at different times
+    # jobs of one row may begin or end at different times
     for name in ("startdelay", "runtime", "size", "io_size"):
         if len({options.get(name) for options in jobs}) > 1:
             return name
@@ -120,16 +120,16 @@ def _count(options: Options, name: str) -> int:
 
 
 SAMPLES, BYTES, SUBMISSIONS, NOTHING = "samples", "bytes", "submissions", "nothing"
-# the best evidence of completions first
+# counters of completions, the best one first
 EVIDENCE = (SAMPLES, BYTES, SUBMISSIONS, NOTHING)
-# largest error of a right counter: fio copies a row's counters one after another while its jobs
+# largest error of a correct counter: fio copies a row's counters one after another while its jobs
 # run, slowly if they use all CPUs. A counter of other I/Os is further off
 COPYING_SHARE = 0.25
 
 
 def active(job: JobStatus) -> bool:
     """Whether a row has done anything yet."""
-    # called five times per row and document: a generator would be slower
+    # called five times per row and document, and a generator would be slower
     for direction in job.directions.values():
         if direction.issued or direction.io_bytes or direction.runtime_ms:
             return True
@@ -137,12 +137,12 @@ def active(job: JobStatus) -> bool:
 
 
 def longest_runtime(job: JobStatus) -> int:
-    """Running time of a row in ms: the longest of its directions."""
+    """Run time of a row in ms: that of its longest direction."""
     return max([direction.runtime_ms for direction in job.directions.values()], default=0)
 
 
 def completions(job: JobStatus, direction: DirectionStatus) -> int:
-    """Completed I/Os of one direction, from the best counter there is."""
+    """Completed I/Os of one direction, from the best counter that fio has."""
     return count(job, direction, counted_by(job, direction))
 
 
@@ -169,13 +169,13 @@ def counted_by(job: JobStatus, direction: DirectionStatus) -> str:
 
 
 def _max_uncompleted(job: JobStatus, direction: DirectionStatus) -> int:
-    """The most I/Os that may be issued and not completed."""
+    """The most I/Os that may be issued and not yet completed."""
     copied = int(direction.issued * COPYING_SHARE)
     return max_in_flight(job) + copied + (job.failed or 0) + (1 if job.error else 0)
 
 
 def is_single(job: JobStatus) -> bool:
-    """Whether a row is surely one job; then ``job_runtime_ms`` is its clock in any case."""
+    """Whether a row is surely one job; then its ``job_runtime_ms`` is the job's clock."""
     return _members(job) == 1
 
 
@@ -196,8 +196,8 @@ def sure_size(job: JobStatus, direction: str) -> int | None:
 
 
 def bytes_by_count(job: JobStatus, name: str, direction: DirectionStatus) -> int | None:
-    """The bytes of a direction computed from its samples if all I/Os have one size; ``None`` if
-    not; the bytes that fio copied shortly before may show that."""
+    """The bytes of a direction computed from its latency samples. ``None`` unless all I/Os have one
+    size; the bytes that fio copied shortly before may show that they have not."""
     size, samples = sure_size(job, name), direction.completed or 0
     if not size or direction.io_bytes % size:
         return None
@@ -206,7 +206,7 @@ def bytes_by_count(job: JobStatus, name: str, direction: DirectionStatus) -> int
 
 
 def max_in_flight(job: JobStatus) -> int:
-    """How many I/Os of a row can be in flight; too low for some groups whose job file is not
+    """The most I/Os of a row that can be in flight; too low for some groups whose job file is not
     known."""
     if job.in_flight is not None:
         return job.in_flight
@@ -219,7 +219,7 @@ def _number(text: str | None) -> int:
 
 
 def count(job: JobStatus, direction: DirectionStatus, by: str) -> int:
-    """The completed I/Os of one direction by one of fio's counters (``counted_by``)."""
+    """The completed I/Os of one direction according to one of fio's counters (``counted_by``)."""
     if by == SAMPLES:
         return direction.completed or 0
     if by == BYTES and job.block_size:
@@ -244,7 +244,7 @@ def was_reset(
     now: JobStatus, old: JobStatus, clock_s: float = 0.0, ramp_over: bool = False
 ) -> bool:
     """True if fio reset this row's counters in between, as it does at the end of the ramp.
-    ``clock_s`` is the time between the two; ``ramp_over``: the ramp was over before."""
+    ``clock_s`` is the time between the two documents; ``ramp_over``: the ramp was over before."""
     if now.job_start is not None and old.job_start and now.job_start != old.job_start:
         return True
     if now.has_ramp and not ramp_over:
@@ -272,7 +272,7 @@ def _has_outgrown(now: JobStatus, old: JobStatus, clock_s: float) -> bool:
 
 def in_ramp(job: JobStatus) -> bool:
     """True while fio warms up: bytes are counted, latencies are not. A job without latencies does
-    not show it (``Ramps`` follows those)."""
+    not show its ramp (``Ramps`` follows such jobs)."""
     if not job.has_ramp or not job.measures_latency:
         return False
     moved = any(d.io_bytes for d in job.directions.values())
@@ -280,14 +280,13 @@ def in_ramp(job: JobStatus) -> bool:
 
 
 def ramp_s(job: JobStatus) -> float:
-    """The ramp that the job asks for, in seconds."""
+    """The ramp time that the job asks for, in seconds."""
     return duration_s(job.options.get("ramp_time", "0")) or 0.0
 
 
 class Ramps:
-    """Tells which rows are in their ramp. A row without latencies is in its ramp until its counters
-    are reset, which fio does up to a second late (3.42) or has done before the row was first
-    seen."""
+    """Knows which rows are in their ramp. A row without latencies is in its ramp until its counters
+    are reset. fio resets them up to a second late (3.42), perhaps before the row was first seen."""
 
     def __init__(self) -> None:
         self._finished_rows: set[int] = set()
@@ -295,11 +294,11 @@ class Ramps:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """Return its complete state."""
+        """The complete state, for comparison."""
         return sorted(self._finished_rows), sorted(self._seen_rows)
 
     def is_over(self, index: int, job: JobStatus) -> bool:
-        """Whether this row's ramp was over when it was last seen, as ``job``."""
+        """Whether this row's ramp was over when the row was last seen, as ``job``."""
         return index in self._finished_rows or any(d.completed for d in job.directions.values())
 
     def feed(self, index: int, job: JobStatus, reset: bool, interval_s: float, first: bool) -> bool:
@@ -314,7 +313,7 @@ class Ramps:
             ramp_over = reset
         else:
             ramp_over = runtime <= interval_s - ramp + TOLERANCE_S
-            # the next row may begin in the middle of a run; elapsed is rounded up
+            # the next row may begin in the middle of a run; fio rounds ``elapsed`` up
             ramp_over |= first and (job.elapsed_s or 0) - 1 - runtime > 0.75 * ramp
         self._seen_rows.add(index)
         if ramp_over or runtime > ramp + 2 * RAMP_LATE_S:

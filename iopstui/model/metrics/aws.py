@@ -1,6 +1,6 @@
 """Figures of AWS volumes (EBS and instance store) in an interval, from their own counters.
 
-The counters are those of NVMe log page D0h (linux/nvme/aws.py), as published. None of it was seen
+The counters are those of NVMe log page D0h (linux/nvme/aws.py), as published. This was not tested
 on real hardware."""
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ AT_NS = "at_ns"
 """When a volume's page was read."""
 QUEUE = "queue"
 READ_BINS, WRITE_BINS = "read_bins", "write_bins"
-"""The number of bins of a latency histogram; ``bin_name`` names the counter of each."""
+"""Names of the counters with the number of bins of a latency histogram; ``bin_name`` names the
+counter of each bin."""
 EBS, INSTANCE_STORE = "ebs", "instance-store"
 LIMITS: Mapping[str, str] = {
     "volume_iops": "volume's IOPS limit",
@@ -26,9 +27,9 @@ LIMITS: Mapping[str, str] = {
     "instance_iops": "instance's EBS IOPS limit",
     "instance_bytes": "instance's EBS throughput limit",
 }
-"""Limits by the name of the counter of microseconds in which the demand exceeded them."""
+"""Names of the limits, by the counter of the microseconds in which the demand exceeded each."""
 MUCH_EXCEEDED_MS = 100.0
-"""In each second; shorter bursts are ignored."""
+"""Shorter bursts within a second are ignored."""
 GROWING = ("reads", "writes", "read_bytes", "write_bytes", "read_us", "write_us", *LIMITS)
 """Counters that never shrink while a volume stays attached."""
 
@@ -46,7 +47,7 @@ def _percentile(name: str, percent: int, plural: str, bins: str) -> Figure:
 
 
 def bound_ms(bins: Mapping[int, int] | None, percent: int) -> float | None:
-    """The upper bound in ms of the bin that has this percentile; ``None`` without counts."""
+    """The upper bound in ms of the bin that contains this percentile; ``None`` without counts."""
     left = -(-percent * sum(bins.values()) // 100) if bins else 0
     for upper, count in sorted((bins or {}).items()):
         left -= count
@@ -60,7 +61,8 @@ class VolumeGrowth:
     """What a volume's own counters grew by in ``seconds``, the time between the readings of its
     page. Times are in µs; ``queue`` is the queue length at the end. ``kind`` is EBS or
     INSTANCE_STORE, which has no limits of the instance (``None``). ``read_bins`` and ``write_bins``
-    are how many took how long, by the upper bounds of the volume's bins (``None``: not known)."""
+    count reads and writes by latency: the upper bounds of the volume's bins (``None``: not
+    known)."""
 
     kind: str
     seconds: float
@@ -91,7 +93,8 @@ class VolumeGrowth:
 
     @property
     def exceeded_ms(self) -> dict[str, float]:
-        """Milliseconds of a second by limit; a limit that is not counted is left out."""
+        """Milliseconds of a second in which the demand exceeded each limit; a limit that is not
+        counted is left out."""
         figures = {limit: getattr(self, f"{limit}_exceeded") for limit in LIMITS}
         return {limit: ms for limit, ms in figures.items() if ms is not None}
 
@@ -114,7 +117,7 @@ VOLUME: Rows = (
 
 def most_exceeded(volumes: Sequence[VolumeGrowth]) -> dict[str, float]:
     """For each limit, how many milliseconds of a second the demand exceeded it, in the second with
-    the least; limits below MUCH_EXCEEDED_MS are left out."""
+    the least; values below MUCH_EXCEEDED_MS are left out."""
     seconds = [volume.exceeded_ms for volume in volumes]
     least = {limit: min(ms[limit] for ms in seconds)
              for limit in LIMITS if seconds and all(limit in ms for ms in seconds)}  # fmt: skip
@@ -127,15 +130,15 @@ def counter_name(counter: str, kind: str, disk: str) -> str:
 
 
 def bin_name(histogram: str, upper_us: int) -> str:
-    """The counter of a histogram's bin."""
+    """The name of the counter of a histogram's bin."""
     return f"{histogram}:{upper_us}"
 
 
 def volume_growths(
     now: Mapping[str, int] | None, before: Mapping[str, int] | None
 ) -> dict[str, VolumeGrowth] | None:
-    """Volumes by disk; ``None`` if no page was read twice. A volume with a counter that went
-    backwards was attached anew and has no figures in this interval."""
+    """Growth of the counters of each volume, by disk; ``None`` if no page was read twice. A volume
+    with a counter that went backwards was attached anew and has no figures in this interval."""
     if not now or not before:
         return None
     volumes: dict[str, VolumeGrowth] = {}

@@ -22,7 +22,7 @@ MAX_BUSIEST = 3
 @dataclass(frozen=True, slots=True)
 class CpuRow:
     """A CPU in one second. ``hctxs`` are the queues of the watched disks that serve it, ``jobs``
-    last ran on it, ``pinned`` are those of them that may run on no other CPU. Rates are per second;
+    last ran on it, ``pinned`` are the jobs that may run on no other CPU. Rates are per second;
     unknown is ``None``. ``online`` is False for a CPU that a queue names but that is offline."""
 
     cpu: int
@@ -39,7 +39,7 @@ class CpuRow:
 
     @property
     def busy(self) -> float | None:
-        """Percent of time not idle (waiting for I/O is idle)."""
+        """Percent of the time in which the CPU is busy; time that it waits for I/O is idle."""
         return None if self.load is None else max(0.0, 100 - self.load.idle - self.load.iowait)
 
 
@@ -102,8 +102,8 @@ def _row(
 
 @dataclass(frozen=True, slots=True)
 class GridMeasure:
-    """The measure of one row of the grid: ``part`` of a CpuRow. ``scale`` is the value of a full
-    cell; ``None``: the largest value of this second. ``unit`` is "%", "/s" or ""."""
+    """The measure of one row of the grid: ``part`` of a CpuRow. ``scale`` is the value that fills a
+    cell (``None``: the largest value of this second). ``unit`` is "%", "/s" or ""."""
 
     name: str
     unit: str
@@ -130,8 +130,8 @@ MEASURES: tuple[GridMeasure, ...] = (
 @dataclass(frozen=True, slots=True)
 class GridRow:
     """A measure over all CPUs. ``values`` is by CPU (``None``: not measured); ``scale`` the value
-    of a full cell, ``busiest`` the CPUs with most of it, largest first, and ``busiest_text`` names
-    them."""
+    that fills a cell, ``busiest`` the CPUs with most of it, largest first, and ``busiest_text``
+    names them."""
 
     measure: GridMeasure
     values: Mapping[int, float | None]
@@ -141,8 +141,8 @@ class GridRow:
     busiest_text: str
 
     def level(self, cpu: int, steps: int) -> int | None:
-        """Fill level of the cell, 0 to ``steps``; only exactly zero gives 0, so that small values
-        stay visible. ``None`` if not measured."""
+        """How full the cell is, from 0 to ``steps``. Only exactly zero gives 0, so that small
+        values stay visible. ``None`` if not measured."""
         value = self.values.get(cpu)
         if value is None:
             return None
@@ -153,8 +153,8 @@ class GridRow:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """CPUs as cells: ``domains`` are their groups (NUMA node and cache), in drawing order;
-    every row has a value for every CPU of them. ``notes`` say what a row can't show."""
+    """CPUs as cells: ``domains`` are their groups (NUMA node and cache), in drawing order; every
+    row has a value for each of these CPUs. ``notes`` say what a row can't show."""
 
     domains: tuple[Domain, ...]
     rows: tuple[GridRow, ...]
@@ -164,7 +164,7 @@ class Grid:
 def cpu_grid(
     rows: Sequence[CpuRow], topology: Topology, measures: Sequence[GridMeasure] = MEASURES
 ) -> Grid:
-    """The grid of these CPUs; those offline are left out."""
+    """The grid of these CPUs, without CPUs that are offline."""
     online = [row for row in rows if row.online]
     notes = (NO_IRQ_TIME,) if topology.irq_time is False else ()
     return Grid(

@@ -73,7 +73,8 @@ CPU = (
 
 
 class CpuInterval:
-    """The data for CPU figures between two samples. ``ipi`` are the rates of function calls."""
+    """The data for CPU figures between two samples. ``ipi`` are the rates of function-call
+    interrupts."""
 
     __slots__ = ("after", "before", "rates")
 
@@ -93,7 +94,7 @@ class CpuInterval:
         }  # fmt: skip
 
     def frames(self) -> dict[int, CpuFrame]:
-        """Frames of all CPUs in the later sample."""
+        """The frames of all CPUs in the later sample."""
         block, irqs, ipi = (rate.full() for rate in self.rates.values())
         before = self.before
         frames = {}
@@ -108,12 +109,12 @@ class CpuInterval:
         return frames
 
     def load(self, cpu: int) -> CpuLoad | None:
-        """One CPU's load, without the others'."""
+        """The load of one CPU, without computing the others."""
         now, earlier = self.after.get(cpu), self.before.get(cpu)
         return rates.cpu_load(now, earlier) if now and earlier else None
 
     def busy(self) -> list[float]:
-        """Return the busy share, like ``busy_of``."""
+        """Busy percent of every CPU, without computing their other figures."""
         before = self.before.get
         pairs = [(now, earlier) for cpu, now in self.after.items() if (earlier := before(cpu))]
         percentages = [rates.cpu_busy(now, earlier) for now, earlier in pairs]
@@ -137,7 +138,7 @@ class CpuFrames(LazyDict[int, CpuFrame]):
         return frames
 
     def unbuilt(self) -> CpuInterval | None:
-        """The data they are built from; ``None`` once built."""
+        """The data that the figures are built from; ``None`` once they are built."""
         return self._interval_of
 
     def __iter__(self) -> Iterator[int]:
@@ -163,7 +164,8 @@ def busy_of(cpus: Mapping[int, CpuFrame]) -> list[float]:
 
 
 def steal_of(cpus: Mapping[int, CpuFrame], wanted: Collection[int]) -> dict[int, float]:
-    """Percent that the hypervisor took of each of the ``wanted`` CPUs, where reported."""
+    """Percent of the time that the hypervisor took from each of the ``wanted`` CPUs, if
+    reported."""
     between = _interval_of(cpus)
     loads = (
         ((cpu, cpus[cpu].load) for cpu in wanted if cpu in cpus)
@@ -174,7 +176,7 @@ def steal_of(cpus: Mapping[int, CpuFrame], wanted: Collection[int]) -> dict[int,
 
 
 def rate_of(cpus: Mapping[int, CpuFrame], name: str) -> dict[int, float]:
-    """``block_s``, ``irq_s`` or ``ipi_s`` by CPU, for the CPUs that have it."""
+    """The rates ``block_s``, ``irq_s`` or ``ipi_s`` by CPU, for the CPUs that have one."""
     between = _interval_of(cpus)
     if between is None:
         pairs = ((cpu, getattr(frame, name)) for cpu, frame in cpus.items())
@@ -192,7 +194,7 @@ def rate_of(cpus: Mapping[int, CpuFrame], name: str) -> dict[int, float]:
 
 MAX_SAMPLES = 1200
 MAX_VALUES = 200_000
-"""Samples times CPUs (1 MB): a large machine keeps fewer seconds."""
+"""Most samples times CPUs (1 MB): a machine with many CPUs keeps fewer seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +231,7 @@ class CpuHistory:
             return
         before = self._samples[-1].cpus if self._samples else ()
         cpus = tuple(counted)
-        # the same tuple for all samples of the same CPUs
+        # share one tuple among all samples of the same CPUs
         cpus = before if cpus == before else cpus
         self._samples.append(_Sample(t - seconds, t, cpus, array("f", counted.values())))
         max_samples = min(MAX_SAMPLES, max(60, MAX_VALUES // len(counted)))
@@ -273,9 +275,9 @@ Counts = Mapping[int, int]
 
 
 class IrqRates(Mapping[int, Mapping[int, float]]):
-    """Interrupts per second by number and CPU, for those in both readings. A wide machine has tens
-    of thousands of these figures, most of them 0 and few shown, so an interrupt's rates are
-    computed on demand. Their sums don't need that."""
+    """Interrupts per second by number and CPU, for interrupts and CPUs in both readings. A wide
+    machine has tens of thousands of these figures, most of them 0 and few shown, so an interrupt's
+    rates are computed on demand. Their sums don't need that."""
 
     __slots__ = ("_counts", "_earlier_counts", "_irqs", "_rates_by_irq", "_seconds")
 
@@ -304,12 +306,12 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
         return repr(dict(self))
 
     def by_cpu(self) -> dict[int, float]:
-        """All interrupts on each CPU that any of them counts."""
+        """The sum of all interrupts on each CPU that has a count."""
         total: dict[int, float] = {}
         last_columns: object = None
         for irq in self._irqs:
             columns, rates = self._changed_rates(irq)
-            # mostly the very same for all
+            # nearly all interrupts have the very same object
             if columns is not last_columns:
                 last_columns = columns
                 total = {**dict.fromkeys(columns, 0.0), **total}
@@ -322,7 +324,7 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
         return rates if columns is rates else {**dict.fromkeys(columns, 0.0), **rates}
 
     def _changed_rates(self, irq: int) -> tuple[Collection[int], Mapping[int, float]]:
-        """The CPUs that have a rate, and the rates that are not 0."""
+        """The CPUs that have a rate, and by CPU the rates that are not 0."""
         reading, before = _reading(self._counts, irq), _reading(self._earlier_counts, irq)
         increase = (
             reading.increase_since(before) if reading is not None and before is not None else None
@@ -338,7 +340,8 @@ def _reading(counts: Mapping[int, Counts], irq: int) -> IrqReading | None:
     return counts.reading(irq) if isinstance(counts, IrqCounts) else None
 
 
-# The job's side of waiting I/Os: in flight in fio, and reaching the devices.
+# The job's part in the I/Os that wait: how many are in flight in fio, and how many reach the
+# devices.
 
 
 ALIGNED = 0.05
@@ -354,7 +357,7 @@ Sent = tuple[float, float]
 
 
 class SentBytes:
-    """Rates of what block devices read and wrote for fio's processes."""
+    """Bytes per second that block devices read and wrote for fio's processes."""
 
     def __init__(self) -> None:
         self.previous = (0, 0)
@@ -451,7 +454,8 @@ def _writes(job: JobStatus) -> bool:
 
 
 def _buffered(job: JobStatus) -> bool:
-    """Whether I/O is buffered (fio's default). NVMe commands never are, mapped files always."""
+    """Whether I/O is buffered, which is fio's default. NVMe commands never are; I/O on mapped files
+    always is."""
     if _engine(job) in (PASSTHROUGH, "mmap"):
         return _engine(job) == "mmap"
     if "buffered" in job.options:

@@ -20,7 +20,7 @@ FRAME_SOURCE = "iopstui"
 @dataclass(frozen=True, slots=True)
 class Field:
     """A value of a frame event. ``path`` is its place in the object, ``title`` a column heading,
-    ``unit`` "" for plain counts and texts, ``source`` where it comes from."""
+    ``unit`` "" for plain counts and texts, ``source`` the file or program that it comes from."""
 
     path: tuple[str, ...]
     title: str

@@ -22,16 +22,16 @@ def is_measurable(path: Sequence[str]) -> bool:
 
 
 def has_idle_end(frame: Frame) -> bool:
-    """Whether the end of the frame's kernel interval is idle: the last one goes on until fio's last
-    document, and nothing runs while fio writes its logs. Such a frame counts only if a run has no
-    other."""
+    """Whether the frame's kernel interval has an idle end: a run's last interval goes on until
+    fio's last document, and nothing runs while fio writes its logs. Such a frame counts only if a
+    run has no other."""
     has_ended = NO_FIO in frame.flags and frame.fio_age_s is not None
     return has_ended or {FINAL, PARTIAL} <= frame.flags
 
 
 class Meter:
-    """Adds frames up to one figure. ``add`` returns the frame's own value. Frames of fio's ramp and
-    around a handover are left out. ``value`` is ``None`` if nothing was measured."""
+    """Computes one figure from many frames. ``add`` returns the frame's own value. Frames of fio's
+    ramp and around a handover are left out. ``value`` is ``None`` if nothing was measured."""
 
     def __init__(self, path: Sequence[str]) -> None:
         if not is_measurable(path):
@@ -45,7 +45,7 @@ class Meter:
         self._max: int | None = None
 
     def _row(self) -> Figure:
-        # a meter is passed between processes, its figure's row is not
+        # looked up each time: a meter is passed between processes, and a row can't be
         row = row_at(self.path)
         assert row is not None
         return row
@@ -87,7 +87,7 @@ class Meter:
 
     @property
     def percent(self) -> float | None:
-        """99.0 for a p99; ``None`` if the figure is no percentile."""
+        """The percentage of a percentile: 99.0 for a p99; ``None`` for other figures."""
         return BY_PERCENTILE.get(self.path[-1]) if self._by_bins else None
 
     @property

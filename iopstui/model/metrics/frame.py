@@ -1,8 +1,8 @@
 """Frames: what happened between two raw samples, in rates.
 
-``FrameBuilder`` is a pure fold over raw samples: the same samples give the same frames, live
-or replayed. The kernel's rates are over the monotonic clock, fio's over fio's own clock; their
-distance is kept as ``skew_ms``."""
+``FrameBuilder`` is a pure fold over raw samples: the same samples give the same frames, live or
+replayed. The kernel's rates use the monotonic clock, fio's rates fio's own clock; the difference of
+the clocks is kept as ``skew_ms``."""
 
 from __future__ import annotations
 
@@ -51,25 +51,26 @@ SOME_LATENCY = "SOME_LATENCY"
 WRONG_LATENCY = "WRONG_LATENCY"
 APPROX_IOPS = "APPROX_IOPS"
 APPROX_BW = "APPROX_BW"
-"""The I/Os or bytes per second cover clearly different seconds than the rest of the row."""
+"""Flag: the I/Os or bytes per second cover clearly different seconds than the rest of the row."""
 APART = "APART"
-"""fio's and the kernel's figures cover clearly different seconds: they are not compared."""
+"""Flag: fio's and the kernel's figures cover clearly different seconds, so they are not
+compared."""
 _UNSURE = frozenset({RAMP, PARTIAL, LATE, RESET, APPROX_IOPS})
 SOME_HOSTS = "SOME_HOSTS"
-"""Flag of a total of many hosts: some that take part are missing in it."""
+"""Flag of a total over many hosts in which some of the hosts that take part are missing."""
 HANDOVER = "HANDOVER"
-"""Around a handover from one run to the next: both worked in this interval."""
+"""Flag: in this interval one run handed over to the next, so both worked."""
 UNCOUNTED = frozenset({RAMP, HANDOVER})
-"""Intervals that are drawn, but are in no figure of a whole run."""
+"""Flags of intervals that are drawn, but are in no figure of a whole run."""
 
 APART_SHARE = 0.1
-# without a job, a kernel interval below this share of the usual one is short
+# without a job, a kernel interval shorter than this share of the usual one is marked
 SHORT_SHARE = 0.8
 LEAST_STEP_S = 0.001
-"""Least time between two frames. A merge leaves out a frame with the time of the one before: it
-came twice."""
-# the reading that shows a run's first I/O came soon after it if it has at most this many I/Os, or
-# this share of the following second's
+"""Least time between two frames. A merge drops a frame with the same time as the one before, as a
+duplicate."""
+# the reading that shows a run's first I/O came soon after it if it shows at most this many I/Os, or
+# this share of those of the following second
 MANY_FIRST_IOS = 16
 EARLY_SHARE = 0.05
 
@@ -80,8 +81,8 @@ class JobFrame:
     on that CPU only, ``busy`` percent of one CPU (``None`` in its first interval). ``pid`` is the
     number of its process or thread. ``cpu_wait`` is the percentage of the interval in which it was
     ready to run and had no CPU (``None``: not known), ``workers_wait`` the sum of this over its
-    workers (``None``: it has none). ``nice`` and ``policy`` are the scheduler's (JobThread), and so
-    is the ``state`` at its end."""
+    workers (``None``: it has no workers). ``nice`` and ``policy`` are the scheduler's (JobThread),
+    and so is the ``state`` at its end."""
 
     index: int
     cpu: int
@@ -108,17 +109,17 @@ class Frame:
     last one. ``skew_ms`` is kernel sampling time minus fio's timestamp. ``flags`` are the quality
     flags of this module. ``jobs`` are fio's jobs with the CPUs they are on; ``throttled`` percent
     of the interval in which a cgroup's CPU limit stopped us. ``ipi_age_s`` is how long before ``t``
-    the function calls of ``cpus`` were counted: reading them may take long. ``opened`` names the
-    devices of ``disks`` that the jobs work on (model/block/target.py); ``total`` is their sum.
-    ``more`` are the figures of model/sources.py, ``probe`` what the probe counted (``None`` if it
-    is off, or has nothing new). ``waits`` says where the I/Os in flight are
+    the function-call interrupts of ``cpus`` were counted: reading them may take long. ``opened``
+    names the devices of ``disks`` that the jobs work on (model/block/target.py); ``total`` is their
+    sum. ``more`` are the figures of model/sources.py, ``probe`` what the probe counted (``None`` if
+    it is off, or has nothing new). ``waits`` says where the I/Os in flight are
     (model/metrics/waits.py). ``nvme`` has the drives' own counters by controller, if they were read
     again (model/metrics/nvme.py). ``share`` has the figures of the NFS or SMB mounts that the jobs
     work on (``None``: none, or not measured), ``groups`` the cgroups that did I/O on their disks,
-    the busiest first (``None``: not read), ``connections`` those to the servers that the target is
-    on (``None``: none, or not read), ``aws`` what AWS volumes count themselves, by disk (``None``:
-    none, or not read), ``nvme_diag`` the rates of new kernels' counters of NVMe objects
-    (model/metrics/nvme.py; ``None`` ditto)."""
+    the busiest first (``None``: not read), ``connections`` the TCP connections to the servers that
+    the target is on (``None``: none, or not read), ``aws`` what AWS volumes count themselves, by
+    disk (``None``: none, or not read), ``nvme_diag`` the rates of new kernels' counters of NVMe
+    objects (model/metrics/nvme.py; ``None``: none, or not read)."""
 
     seq: int
     step: int
@@ -150,13 +151,13 @@ class Frame:
 
     @property
     def holds(self) -> bool:
-        """Whether the row's rates are those of the job in the whole interval."""
+        """Whether the rates of the row are the job's rates for the whole interval."""
         return not self.flags & _UNSURE
 
     @property
     def drawn(self) -> tuple[float | None, float | None]:
-        """fio's IOPS and bytes per second for a chart; ``None`` is a gap. A ramp and a handover are
-        drawn, other frames only if ``holds``."""
+        """fio's IOPS and bytes per second for a chart; ``None`` is a gap. Frames of a ramp and of a
+        handover are drawn, other frames only if ``holds``."""
         unsure = self.flags & _UNSURE and not self.flags & UNCOUNTED
         if self.fio is None or unsure:
             return None, None
@@ -165,9 +166,9 @@ class Frame:
 
     @property
     def whole(self) -> Frame:
-        """The frame with the kernel's figures over fio's interval. Otherwise they may cover only
-        its last part, if the kernel was also read while fio's document was late. Whole frames may
-        overlap; to add up, use the others."""
+        """The frame with the kernel's figures over fio's interval. The kernel's figures of the
+        frame itself may cover only the last part of that interval, if the kernel was also read
+        while fio's document was late. Whole frames may overlap, so don't add them up."""
         return self if self.beside is None else self.beside
 
     @property
@@ -186,9 +187,9 @@ class Frame:
 
 @dataclass(slots=True)
 class FirstIo:
-    """When the kernel saw a run's first I/O: ``wall_ms`` of the reading that shows it, ``None`` if
-    that may have come late, or there is none before fio's first document. ``ios`` is how many it
-    shows."""
+    """When the kernel saw a run's first I/O: ``wall_ms`` of the reading that shows it. It is
+    ``None`` if that reading may have come late, or if no reading before fio's first document shows
+    I/O. ``ios`` is the number of I/Os in that reading."""
 
     wall_ms: float | None = None
     ios: int = 0
@@ -222,7 +223,8 @@ class FrameBuilder:
     ) -> None:
         self._opened = tuple(opened)
         self._stack = Stack.from_tops(opened, links)
-        # when the session's first sample was taken, for a fold that begins in the middle
+        # when the session's first sample was taken; needed if the frames begin in the middle of a
+        # session
         self._origin_ns = origin_ns
         self._kernel: KernelSample | None = None
         self._ipi: KernelSample | None = None
@@ -278,8 +280,8 @@ class FrameBuilder:
         previous: KernelSample | None,
         ipi_before: KernelSample | None,
     ) -> Frame:
-        """``frame`` with the kernel's figures since ``previous``, and with those over fio's
-        interval (``whole``)."""
+        """``frame`` with the kernel's figures since ``previous``, and in ``whole`` with the
+        kernel's figures over fio's interval."""
         fio = frame.fio
         began, self._fio_kernel = self._fio_kernel, self._kernel_at_fio(raw, fio)
         over_fio = previous
@@ -297,7 +299,7 @@ class FrameBuilder:
         return replace(frame, flags=whole.flags, waits=whole.waits, beside=whole)
 
     def _kernel_at_fio(self, raw: RawSample, fio: FioInterval | None) -> KernelSample | None:
-        """The reading with which fio's next interval begins; ``None`` if there is none."""
+        """The kernel reading at which fio's next interval begins; ``None`` if there is none."""
         kernel = raw.kernel
         is_first = raw.fio is None and kernel and kernel.wall_ms == self._first_io.wall_ms
         return kernel if fio is not None or is_first else self._fio_kernel
@@ -374,7 +376,7 @@ class FrameBuilder:
             load = job_load(raw.fio, frame.fio, waited, workers, figures.get("seconds"), sent)
         if raw.kernel is None or (raw.step and load is None and self._fio_arrived_ns is not None):
             return None
-        # the SMB client counts no times of a share, only of connections
+        # the SMB client counts times per connection, not per share
         if share is not None and share.smb is None and not self._stack.tops:
             return place_on_share(share, load)
         times = _request_times(frame.probe, self._stack)
@@ -437,8 +439,8 @@ def _distance(current: KernelSample | None, previous: KernelSample, seconds: flo
 
 
 def _marked(frame: Frame) -> Frame:
-    """``frame`` with the flag APART if fio's and the kernel's seconds differ. (In a partial one,
-    the kernel's often continue after the jobs.)"""
+    """``frame`` with the flag APART if fio's and the kernel's seconds differ. (In a partial frame,
+    the kernel's seconds often go on after the jobs' end.)"""
     fio_s = frame.fio.seconds if frame.fio is not None and PARTIAL not in frame.flags else None
     if not fio_s or not frame.seconds or abs(frame.seconds - fio_s) <= APART_SHARE * fio_s:
         return frame

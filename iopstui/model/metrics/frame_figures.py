@@ -141,7 +141,7 @@ FRAME: Rows = (
 )  # fmt: skip
 HOST = Figure("host", "", "machine that was measured", kind=TEXT, always=True)
 EVENT: Rows = (FRAME[0], HOST, *FRAME[1:])
-"""A frame as an event: a sink writes the host after the event's kind."""
+"""A frame as an event: writers put the host right after the event's kind."""
 
 
 @cache
@@ -173,7 +173,7 @@ def owners_of(frame: Frame, path: Sequence[str]) -> tuple[Any, ...]:
         value = row.value(owners[0])
         del keys[0]
         if row.many == BY_KEY and value is not None:
-            # a CPU has a number
+            # the keys of CPUs are numbers
             value = value.get(keys[0]) or (value.get(int(keys[0])) if keys[0].isdigit() else None)
             del keys[0]
         value = row.none if value is None else value

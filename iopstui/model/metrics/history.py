@@ -25,7 +25,7 @@ MEAN, MAX = "mean", "max"
 
 @dataclass(frozen=True, slots=True)
 class HistoryMark:
-    """A moment worth a line on every chart. ``t`` in seconds of the session's clock."""
+    """A moment that charts mark with a line. ``t`` is in seconds of the session's clock."""
 
     t: float
     text: str
@@ -69,7 +69,7 @@ class _Level:
 
     @property
     def oldest(self) -> int:
-        """Index of the first sample that still counts."""
+        """Index of the oldest sample that is still part of the ring."""
         return max(0, len(self.starts) - self._capacity)
 
     def __len__(self) -> int:
@@ -105,7 +105,7 @@ class _Fold:
 
 class History:
     """The past of a fixed set of series, in order of time. ``add`` drops a sample that is not later
-    than the one before. ``window`` returns any span as a fixed number of columns."""
+    than the one before. ``window`` returns any span of time as a fixed number of columns."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class History:
         self._bands: deque[HistoryBand] = deque(maxlen=MAX_MARKS)
 
     def __len__(self) -> int:
-        """The number of samples that are kept as they came."""
+        """The number of samples that are kept unfolded."""
         return len(self._raw)
 
     @property
@@ -136,7 +136,8 @@ class History:
         return deepcopy(self)
 
     def add(self, t: float, seconds: float, values: Mapping[str, float | None]) -> None:
-        """Add a sample; series that ``values`` lacks have a gap. ``seconds`` must be > 0."""
+        """Add a sample; series that ``values`` lacks have a gap. A sample is ignored if it is not
+        newer than the last one, or if ``seconds`` is not above 0."""
         if seconds <= 0 or (self.end is not None and t <= self.end):
             return
         row = [nan] * len(self._index)
@@ -159,7 +160,7 @@ class History:
         fold.add(t, t - start, row)
 
     def mark(self, t: float, text: str) -> None:
-        """Remembers a moment; the oldest marks are forgotten first."""
+        """Remember a moment; when there are too many, the oldest mark is dropped."""
         self._marks.append(HistoryMark(t, text))
 
     def marks(self, start: float, end: float) -> Iterator[HistoryMark]:
@@ -167,7 +168,7 @@ class History:
         return (mark for mark in self._marks if start <= mark.t < end)
 
     def band(self, start: float, end: float, text: str) -> None:
-        """Remember a span of time; it replaces the newest one if both begin at the same time."""
+        """Remember a span of time; it replaces the newest one if both begin at the same second."""
         if self._bands and self._bands[-1].start == start:
             self._bands.pop()
         self._bands.append(HistoryBand(start, end, text))
@@ -179,8 +180,8 @@ class History:
     def flagged_columns(
         self, start: float, column_s: float, columns: int
     ) -> list[tuple[int, str | None]]:
-        """The columns of a chart that have a mark or a band, in order, with its text: a band's is
-        at its first column, the others have ``None``."""
+        """The columns of a chart that have a mark or a band, in order, with its text. A band has
+        its text at its first column and ``None`` at the others."""
         end = start + columns * column_s
         flags: list[tuple[int, str | None]] = [
             (int((mark.t - start) / column_s), mark.text) for mark in self.marks(start, end)
@@ -198,8 +199,8 @@ class History:
         """``columns`` values from ``start`` on, each over ``column_s`` seconds.
 
         A column shows the samples whose middle lies in it (their time-weighted mean, or the
-        maximum), or, if it is narrower than a sample, the sample that covers its own middle.
-        Otherwise it is a gap."""
+        maximum), or, if it is narrower than a sample, the sample that covers the middle of the
+        column. Otherwise it is a gap."""
         values_by_column: list[float | None] = [None] * max(columns, 0)
         level = self._level(start)
         if not len(level) or column_s <= 0:

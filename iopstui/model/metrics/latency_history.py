@@ -49,7 +49,7 @@ class _Ring:
         self.ends.append(end)
         self._steps.extend(steps)
         if max(steps.values(), default=0) > MAX_32 and self._counts.typecode == "I":
-            # twice the size, if a count needs it
+            # counts of 64 bits, once one needs them
             self._counts = array("Q", self._counts)
         self._counts.extend(min(count, MAX_64) for count in steps.values())
         self._step_ends.append(self._dropped_steps + len(self._steps))
@@ -73,7 +73,8 @@ class _Ring:
         return ring
 
     def between(self, low: float, high: float) -> list[int]:
-        """Entries whose middle lies in the span, or else the one that covers the span's middle."""
+        """Indices of the intervals whose middle lies in the span; without any, of the interval that
+        covers the span's middle."""
         middle = (low + high) / 2
         inside, covering = [], []
         index = bisect_left(self.ends, low)
@@ -126,7 +127,8 @@ class LatencyHistory:
         return history
 
     def add(self, t: float, seconds: float, bins: Bins) -> None:
-        """The histogram (ns -> I/Os) of the interval that ended at ``t``. Empty ones are gaps."""
+        """Add the histogram (ns -> I/Os) of the interval that ended at ``t``. An empty one is a
+        gap."""
         end = self.end
         if seconds <= 0 or not bins or (end is not None and t <= end):
             return

@@ -17,7 +17,7 @@ from iopstui.model.metrics.statistics import Steadiness, steadiness
 MIN_SHARE = 0.05
 """A section with less than this share of the I/Os does not make a stage."""
 MIN_IOS = 100
-"""With fewer I/Os, single ones make rounds differ."""
+"""Fewer I/Os are not judged: rounds would differ by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +48,16 @@ class LoadSeries:
 
     @property
     def seconds(self) -> float:
-        """Total length of the intervals that hold."""
+        """Total length of the intervals with valid rates."""
         return sum(interval.seconds for interval in self._intervals if interval.holds)
 
     def steadiness(self, round_s: float | None = None) -> Steadiness:
-        """Whether the run as a whole was steady, by rounds of ``round_s`` seconds (``None``: the
-        rule chooses)."""
+        """Whether the run as a whole was steady, judged by rounds of ``round_s`` seconds (``None``:
+        the rule chooses their length)."""
         return steadiness(_pairs(self._intervals), round_s)
 
     def stages(self) -> list[Steadiness]:
-        """Whether each stage was steady. If no stage is long enough, one result gives the
-        reason."""
+        """The steadiness of each stage. If no stage is long enough, one result gives the reason."""
         bounds = self._bounds()
         results = []
         for first, end in pairwise(bounds):
@@ -77,8 +76,8 @@ class LoadSeries:
         return judged or whys[:1] or [Steadiness(None)]
 
     def _bounds(self) -> list[int]:
-        """Where stages begin, and where the last one ends. An interval in which a section begins or
-        ends is a stage of its own, because it belongs partly to the one before."""
+        """Where each stage begins, and where the last one ends. An interval in which a section
+        begins or ends is a stage of its own, because it belongs partly to the stage before."""
         rows: dict[int, list[int]] = {}
         for number, interval in enumerate(self._intervals):
             for section in interval.sections:
@@ -106,7 +105,7 @@ def _share(interval: _Interval, index: int) -> float:
 
 
 def _at_work(intervals: Sequence[_Interval]) -> list[JobInterval]:
-    """The sections with a part of the load of these intervals."""
+    """The sections with a noticeable part of the I/Os of these intervals."""
     ios: dict[int, int] = {}
     sections: dict[int, JobInterval] = {}
     for interval in intervals:
@@ -122,5 +121,5 @@ def _pairs(intervals: Sequence[_Interval]) -> list[tuple[float, float]]:
 
 
 def overall(stages: Sequence[Steadiness]) -> Steadiness:
-    """The least steady of the stages."""
+    """The result of the least steady stage."""
     return max(stages, key=lambda s: (s.steady is not None, s.steady is False, s.range))

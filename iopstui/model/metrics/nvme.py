@@ -116,9 +116,10 @@ BY_NAME = {figure.name: figure for figure in FIGURES}
 WORST: Mapping[str, _Combine] = {
     "temperature": max, "spare": min, "used": max, "critical_warning": max,
 }  # fmt: skip
-"""For a whole run the worst reading counts, not the last one; likewise for several drives."""
+"""How to combine readings over a run: the worst one counts, not the last one. Also used for several
+drives."""
 _COMBINED: Mapping[str, _Combine] = {**WORST, "power_state": min, "write_amplification": max}
-"""Figures that several drives share; all others are added up."""
+"""How to combine figures that can't be added up over several drives."""
 
 
 # bits of the critical warning (NVM Express Base Specification 2.0, figure 207)
@@ -154,7 +155,8 @@ def combined_figure(readings: Readings, name: str) -> float | None:
 
 
 def _last(values: Sequence[float]) -> float:
-    """The last value: every reading has the growth since the run's beginning."""
+    """The last value, which is enough because every reading has the growth since the run's
+    beginning."""
     return values[-1]
 
 
@@ -166,12 +168,12 @@ DRIVE_ROWS: Rows = (
         lambda reading: reading.problem or None, kind=TEXT,
     )), lambda readings: readings, many=BY_KEY, about="this drive"),
 )  # fmt: skip
-"""Of a frame's readings."""
+"""The figures of the drives' readings in a frame."""
 
 
 class RunDrives:
-    """The drives' figures over a run: the last reading, and the worst value of figures that are not
-    counters."""
+    """The drives' figures over a run: the last reading, and the worst value of each figure in
+    ``WORST``."""
 
     def __init__(self) -> None:
         self.readings: dict[str, DriveReading] = {}
@@ -219,14 +221,14 @@ NVME_COUNTERS: Mapping[str, tuple[str, str]] = {
     "io_fail_no_available_path_count": ("I/O failed for lack of a path",
                                         "I/Os failed for lack of a path"),
 }  # fmt: skip
-"""Files in diag/ of an NVMe controller, path or namespace, with words for one and for several
-events."""
+"""Files in diag/ of an NVMe controller, path or namespace, with the words for one event and for
+several."""
 _END = "_count"
 _CONTROLLER = re.compile(r"nvme\d+")
 
 
 def figure_name(file: str) -> str:
-    """The name of the figure of a kernel's file."""
+    """The name of the figure that is made from a file of the kernel."""
     return file.removesuffix(_END)
 
 
@@ -256,8 +258,8 @@ def diag_rates(
 
 
 def diag_texts(name: str, growths: Mapping[str, int | None]) -> Iterator[str]:
-    """The counts of an object, by file, in words. A controller's failed command may be no I/O, but
-    a monitoring program's request."""
+    """The counts of an object, by file, in words. A failed command of a controller may have been a
+    monitoring program's request, not I/O."""
     for file, (one, several) in NVME_COUNTERS.items():
         growth = growths.get(file)
         if growth and not (file == "command_error_count" and _CONTROLLER.fullmatch(name)):

@@ -1,7 +1,7 @@
 """Turn two readings of the probe into figures of one interval.
 
-All counts are cumulative, so they are subtracted as fio's are (model/histogram.py). Means are those
-of the bins, at most 0.8 % off, and so are the device's own percentiles."""
+All counts are cumulative, so they are subtracted as fio's are (model/histogram.py). Means and
+percentiles of the time in the device are computed from the bins, so they are at most 0.8 % off."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ KINDS = (READS, WRITES, DISCARDS)
 SECTOR = 512
 # figures with a larger part of unmatched requests are marked
 DOUBTFUL_SHARE = 0.01
-# the kernel counts them for all disks together
+# this many events may be skipped: the kernel counts skips for all disks together
 TOLERATED_SKIPS = 50
-# below this number of runs the mean says little
+# if the probes ran less often than this, their mean run time says little
 MIN_COUNTED_IOS = 1000
 
 ByDisk = Mapping[str, Mapping[str, Bins]]
@@ -46,7 +46,7 @@ ByDisk = Mapping[str, Mapping[str, Bins]]
 
 @dataclass(frozen=True, slots=True)
 class LatencyStats:
-    """Figures of one histogram of an interval: ``ios`` requests, ``mean_ns``, ``percentiles``
+    """Figures of one interval's latency histogram: ``ios`` requests, ``mean_ns``, ``percentiles``
     ("p50" ...) and ``max_ns`` in nanoseconds."""
 
     ios: int
@@ -57,7 +57,7 @@ class LatencyStats:
 
     @classmethod
     def from_bins(cls, bins: Bins) -> LatencyStats:
-        """Return the figures of a histogram; unknown, not 0, if it is empty."""
+        """The figures of a histogram; unknown, not 0, if it is empty."""
         ios = sum(bins.values())
         mean = sum(key * count for key, count in bins.items()) / ios if ios else None
         values = histogram.percentiles(bins)
@@ -87,7 +87,8 @@ class RequestStats:
 class TaskIo:
     """I/O of one task on one disk in an interval: the task that allocated the requests, which for
     buffered writes is the kernel's writeback (``kworker``). ``iops`` and ``bw`` (bytes/s) of all
-    directions. ``pid`` 0 and no ``comm``: all tasks of the cgroup ``group``."""
+    directions. With ``pid`` 0 and no ``comm`` it is the sum of all tasks of the cgroup
+    ``group``."""
 
     pid: int
     comm: str
@@ -111,9 +112,9 @@ class ProbeInterval:
     disk that were missed because another probe ran on that CPU (an upper limit), ``lost`` events
     the kernel could not pass on, ``full`` maps that had no room. ``busy`` is percent of a CPU for
     reading the maps, ``run_ns`` the probes' own run time for each request, as the kernel counts it.
-    ``groups`` are the ``tasks`` by cgroup, ``left_out`` the requests in neither of them (too many
-    processes). ``exemplars`` are single requests, the slowest first, ``read_ns`` is when they were
-    read (CLOCK_MONOTONIC)."""
+    ``groups`` has the ``tasks`` summed by cgroup, ``left_out`` the number of requests in neither of
+    the two (too many processes). ``exemplars`` are single requests, the slowest first, ``read_ns``
+    is when they were read (CLOCK_MONOTONIC)."""
 
     seconds: float
     age_s: float
@@ -135,7 +136,7 @@ class ProbeInterval:
 
     @property
     def missed_ios(self) -> float:
-        """Number of completions that ``missed`` stands for."""
+        """The number of completions that the percentage ``missed`` stands for."""
         if self.missed is None or self.missed >= 100:
             return 0.0
         completed = sum(part.device.ios for kinds in self.disks.values() for part in kinds.values())
@@ -170,20 +171,20 @@ class ProbeInterval:
 
 @dataclass(frozen=True, slots=True)
 class ProbedRequests:
-    """A probe's interval for the devices ``opened`` by the jobs, in a frame that ends at ``t``: the
-    interval itself, and each direction of these devices together."""
+    """The probe's figures for the devices ``opened`` by the jobs, in a frame that ends at ``t``:
+    the whole interval, and each direction of these devices together."""
 
     interval: ProbeInterval
     opened: Sequence[str]
     t: float
 
     def of(self, kind: str) -> RequestStats | None:
-        """The requests of a direction, or of all, of these devices."""
+        """The requests of one direction, or of all directions, of these devices."""
         return self.interval.combined(self.opened, KINDS if kind == TOTAL else (kind,))
 
     @property
     def disks(self) -> dict[str, dict[str, RequestStats | None]]:
-        """The directions of each disk, and all of them together."""
+        """The figures of each direction of each disk, and of all directions together."""
         return {
             name: {**kinds, TOTAL: self.interval.combined((name,))}
             for name, kinds in self.interval.disks.items()
@@ -329,11 +330,11 @@ PROBE: Rows = (
 
 LATENCY, WAY, MATRIX, PROCESSES, SIZES = "latency", "way", "matrix", "processes", "sizes"
 PARTS = (LATENCY, WAY, MATRIX, PROCESSES, SIZES)
-"""What may be counted; older kernels allow latencies alone."""
+"""The things that the probe can count; older kernels allow latencies alone."""
 REFUSED = "this kernel refuses the programs that count"
-"""Begins a message that lists the missing parts."""
+"""Beginning of the message that lists what this kernel does not let the probe count."""
 COST_US = 0.4
-"""CPU time for each I/O, measured (docs/costs.md)."""
+"""CPU time in µs for each I/O, measured (docs/costs.md)."""
 
 
 class ProbeIntervals:
@@ -363,7 +364,7 @@ class ProbeTotal:
     work on."""
 
     def __init__(self) -> None:
-        # by "device" or "waiting", and direction
+        # the first key is "device" or "waiting", the second the direction
         self._bins: dict[tuple[str, str], Bins] = {}
         self.doubtful = False
         self.seconds = 0.0
@@ -396,7 +397,7 @@ class ProbeTotal:
             self._bins[times, kind] = histogram.merge((before, bins))
 
     def parts(self) -> list[tuple[str, LatencyStats, LatencyStats | None]]:
-        """(direction, time in the device, waiting) for each direction with requests."""
+        """Yield (direction, time in the device, waiting) for each direction with requests."""
         stats = {key: LatencyStats.from_bins(bins) for key, bins in self._bins.items()}
         return [(kind, each, stats.get(("waiting", kind)))
                 for (times, kind), each in stats.items() if times == "device"]  # fmt: skip
@@ -469,7 +470,7 @@ def _matrix(
 
 
 def _grown_tasks(now: Iterable[TaskCounts], before: Iterable[TaskCounts]) -> list[TaskCounts]:
-    """What each task has done between two readings, without tasks that did nothing."""
+    """I/O of each task between two readings, without tasks that did none."""
     earlier = {(task.pid, task.disk, task.group): task for task in before}
     tasks = []
     for row in now:
@@ -485,7 +486,8 @@ def _grown_tasks(now: Iterable[TaskCounts], before: Iterable[TaskCounts]) -> lis
 
 
 def _tasks(grown: Iterable[TaskCounts], seconds: float, by_group: bool) -> tuple[TaskIo, ...]:
-    """The busiest first. A process that did I/O for several cgroups (writeback) is in none."""
+    """The tasks, the busiest first. A process that did I/O for several cgroups (writeback) is in
+    none."""
     parts: dict[tuple[int, str, str], list[TaskCounts]] = {}
     for task in grown:
         key = (0, task.group, task.disk) if by_group else (task.pid, "", task.disk)
@@ -520,7 +522,8 @@ def _busy(sample: ProbeSample, before: ProbeSample) -> float | None:
 
 
 def _run_ns(sample: ProbeSample) -> float | None:
-    """Run time per request since the probe began (it is counted in few seconds only)."""
+    """Mean run time per request since the probe began, not of this interval: the kernel measures it
+    in few seconds only."""
     if sample.run_ns is None or sample.run_ios is None or sample.run_ios < MIN_COUNTED_IOS:
         return None
     return sample.run_ns / sample.run_ios

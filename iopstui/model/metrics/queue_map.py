@@ -29,7 +29,7 @@ MIXED = "mixed"
 class QueueRow:
     """A hardware queue with one of its interrupts, or an interrupt that serves none. ``hctx`` is
     ``None`` for an interrupt of no (or of an unknown) queue. ``cpus`` are the queue's CPUs that are
-    online, ``offline`` the others it names. ``effective`` is where the kernel says it sends the
+    online, ``offline`` its other CPUs. ``effective`` is where the kernel says it sends the
     interrupt (may be stale); ``served_on`` the CPUs that served it this second, busiest first.
     ``irq_s`` is interrupts per second (``None``: not measured). ``jobs`` run on a CPU of this queue
     now; those in ``pinned`` are bound to one CPU."""
@@ -54,9 +54,9 @@ class QueueRow:
 class DeviceMap:
     """Queue map of one disk. ``ios_s`` counts completed requests (reads, writes, discards,
     flushes), ``ios_per_irq`` how many of them each interrupt had (``None``: no interrupt, or too
-    few I/Os to say). ``completion`` is one of this module's IDLE ... MIXED, ``completion_text``
-    describes it, and ``note`` says why there is no interrupt or no queue to show ("" if there
-    is)."""
+    few I/Os to say). ``completion`` is one of this module's constants IDLE ... MIXED,
+    ``completion_text`` describes it, and ``note`` says why there is no interrupt or no queue to
+    show ("" if there is)."""
 
     device: str
     kind: str
@@ -172,7 +172,7 @@ def _serving_cpus(counts: Mapping[int, float] | None) -> tuple[int, ...]:
 def _node(
     device: BlockDevice, vector: IrqVector | None, cpus: Sequence[int], topology: Topology
 ) -> int | None:
-    """The interrupt's NUMA node, else that of the queue's CPUs, else the disk's."""
+    """The interrupt's NUMA node, else the node of the queue's CPUs, else the disk's."""
     if vector is not None and vector.node is not None:
         return vector.node
     nodes = {topology.nodes.get(cpu) for cpu in cpus}
@@ -185,8 +185,8 @@ def _jobs_on(frame: Frame | None, cpus: Sequence[int]) -> list[JobFrame]:
 
 
 def _serves_queue(row: QueueRow, rows: Sequence[QueueRow]) -> bool:
-    """Whether the interrupt may signal I/O. Configuration or administration interrupts don't; if
-    none is known to serve a queue, each may."""
+    """Whether the interrupt may signal I/O. Configuration or administration interrupts don't; if no
+    interrupt is known to serve a queue, each one may."""
     return row.hctx is not None or all(r.hctx is None or r.irq is None for r in rows)
 
 
@@ -239,7 +239,7 @@ def completion_text(device: BlockDevice, completes: str | None) -> str:
 
 
 def why_no_interrupt(device: BlockDevice) -> str:
-    """Why a device has no interrupt of its own to show; "" if it has a known one."""
+    """Why a device has no interrupt of its own to show; "" if it has one."""
     if any(v.hctx is not None or v.shared for v in device.irqs):
         return ""
     if device.irqs:

@@ -1,4 +1,5 @@
-"""Stages of a request as means that add up, and which CPU completes whose requests."""
+"""The stages of a request as mean times that add up, and which CPU completes the requests of which
+other CPU."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from iopstui import format as units
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import Frame
 
-# requests and fio's I/Os count as the same I/Os if their counts differ by no more than this share
+# the numbers of requests and of fio's I/Os may differ by this share and still mean the same I/Os
 TOLERANCE = 0.05
 MAX_GROUPS = 16
 
@@ -64,9 +65,9 @@ def _difference_text(requests: float | None, ios: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CompletionMatrix:
-    """Completed requests per second between groups of CPUs: ``rates[row][column]`` from those of
-    ``names[row]``, which allocated them, to those of ``names[column]``, which completed them.
-    ``group_kind`` says what the groups are: "CPU", "CPUs of a cache" or "NUMA node"."""
+    """Completed requests per second between groups of CPUs: ``rates[row][column]`` were allocated
+    by the group ``names[row]`` and completed by the group ``names[column]``. ``group_kind`` says
+    what the groups are: "CPU", "CPUs of a cache" or "NUMA node"."""
 
     group_kind: str
     names: tuple[str, ...]
@@ -78,7 +79,8 @@ class CompletionMatrix:
 
     @property
     def diagonal(self) -> float | None:
-        """The part (0..1) completed in the group that allocated it; ``None`` without requests."""
+        """The part (0..1) completed in the group that allocated the request; ``None`` without
+        requests."""
         total = self.total
         return sum(row[n] for n, row in enumerate(self.rates)) / total if total else None
 
@@ -86,8 +88,8 @@ class CompletionMatrix:
 def completion_matrix(
     matrix: Matrix, topology: Topology, max_groups: int = MAX_GROUPS
 ) -> CompletionMatrix:
-    """The matrix of single CPUs if there are at most ``max_groups``, otherwise of their caches or
-    nodes."""
+    """The matrix of single CPUs if there are at most ``max_groups`` of them, otherwise of groups of
+    CPUs (by cache or node)."""
     cpus = sorted({*matrix, *(cpu for row in matrix.values() for cpu in row)})
     if len(cpus) <= max_groups:
         return _sum_groups("CPU", [(str(cpu), (cpu,)) for cpu in cpus], matrix)

@@ -27,8 +27,8 @@ from iopstui.model.sources import POWER
 
 
 class DeviceTotal(Totals):
-    """Means of a device, or of several together, over the intervals that count; ``ios`` is what it
-    completed in all intervals, including fio's ramp (``None``: not known)."""
+    """Means of a device, or of several together, over the intervals that count; ``ios`` are the
+    I/Os it completed in all intervals, including fio's ramp (``None``: not known)."""
 
     FIGURES = (DiskRates.ios_s, DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.aqu_sz,
                DiskRates.util, DiskRates.bytes_s, DiskRates.data_s, DiskRates.merges_s,
@@ -39,7 +39,7 @@ class DeviceTotal(Totals):
         self.ios: int | None = None
 
     def add_interval(self, disk: DiskRates | None, counts: bool) -> None:
-        """Add an interval; ``None``: not all of the devices were measured."""
+        """Add an interval of the device; ``None``: not all of the devices were measured."""
         if disk is not None:
             self._add_ios(disk.ios)
             if counts:
@@ -79,7 +79,7 @@ class RunFigures(Totals):
         self._all_hosts = self._idle = False
 
     def add(self, frame: Frame, layers: Sequence[str] = ()) -> bool:  # type: ignore[override]
-        """Add an interval. Returns whether its kernel figures were counted."""
+        """Add an interval. Return whether its kernel figures were counted."""
         counted = not UNCOUNTED & frame.flags
         fio = frame.fio if counted else None
         seconds = fio.seconds if fio is not None else None
@@ -134,8 +134,9 @@ class RunFigures(Totals):
         return self.layers[name]
 
     def _accepts(self, all_hosts: bool) -> bool:
-        """Whether to count an interval of many hosts. Only seconds with all hosts count, because a
-        missing host has not done 0; if there is none, seconds of the present hosts count."""
+        """Whether to count an interval of many hosts. Only seconds with figures of all hosts count,
+        because a missing host does not mean 0 I/Os; without such a second, the seconds with fewer
+        hosts count."""
         if all_hosts and not self._all_hosts:
             self._all_hosts = True
             for totals in (self, self.device, *self.layers.values()):
@@ -156,7 +157,7 @@ class RunFigures(Totals):
 
 BEGIN = "from the beginning"
 RESTART_S = 5.0
-"""A run that begins within this time after a mark is the mark's subject."""
+"""If a run begins within this time after a mark, the mark names the run."""
 MAX_INTERVALS = 500
 
 
@@ -164,7 +165,7 @@ MAX_INTERVALS = 500
 class MarkInterval:
     """From ``start`` to ``end`` (seconds of the session), named after the mark at its beginning. It
     ends with the measurement: with its job, if one ran, even if nothing follows for minutes.
-    ``seconds`` of it were measured; ``iops`` and ``bw`` (bytes/s) are fio's means over them, or the
+    ``seconds`` were measured; ``iops`` and ``bw`` (bytes/s) are fio's means over them, or the
     device's if no job ran (``by_fio`` False); ``p99_ns`` is of all fio latencies in one histogram.
     ``None``: not measured."""
 
@@ -220,13 +221,13 @@ class MarkIntervals:
         return deepcopy(self)
 
     def add_mark(self, t: float, text: str) -> None:
-        """A mark: another stretch begins."""
+        """Add a mark, which begins another interval."""
         self.marked = True
         self._begin(t, text)
 
     def start_run(self, t: float, text: str) -> None:
-        """A run begins. Right after a mark, the interval is the mark's, and the rest of the run
-        before belongs to neither."""
+        """Note that a run begins. If it begins right after a mark, the interval of that mark begins
+        with the run, and the rest of the earlier run belongs to no interval."""
         now = self._current
         if now.text != BEGIN and t - now.start <= RESTART_S:
             self._current = _OpenInterval(t, now.text)
@@ -240,18 +241,18 @@ class MarkIntervals:
         self._current = _OpenInterval(t, text)
 
     def add_frame(self, frame: Frame) -> None:
-        """Add a frame; one that began before the mark does not count after it."""
+        """Add a frame; a frame that began before the mark does not count after it."""
         if middle_of_frame(frame) >= self._current.start:
             self._current.figures.add(frame)
 
     def add_figures(self, later: RunFigures, first: float) -> None:
-        """Add the figures of several frames; ``first``: the earliest of their middles."""
+        """Add the figures of several frames; ``first`` is the earliest of the frames' middles."""
         if first >= self._current.start:
             self._current.figures.join(later)
 
     @property
     def all(self) -> list[MarkInterval]:
-        """Intervals with measurements, the oldest first, with the current one."""
+        """All intervals with measurements, the oldest first and the current one last."""
         now = self._current.to_interval()
         return [*self._finished, *([now] if now is not None else [])]
 
@@ -292,7 +293,8 @@ class RunEnergy:
         return ratio(float(self._ios), self.joules.get("package"))
 
     def data(self) -> dict[str, object] | None:
-        """As JSON: watts and joules by kind, and I/Os per joule; ``None`` without counters."""
+        """The sums as JSON: watts and joules by kind, and I/Os per joule; ``None`` without
+        counters."""
         if not self.joules:
             return None
         return {

@@ -1,8 +1,8 @@
-"""The runs of a session as rows: what was changed for each, what it measured, and how much that
-differs from the run before and from a chosen base.
+"""The runs of a session as rows: what was changed for each, what it measured, and how much its IOPS
+differ from the run before and from a chosen base.
 
-A pure fold: the same calls give the same rows, live or from a recording. Figures are computed as
-for all whole runs (run_figures.py)."""
+A pure fold: the same calls give the same rows, live or from a recording. A run's figures are
+computed as everywhere (run_figures.py)."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _OPTIONS_IN_TITLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run. ``changed`` says what differs from the last run before it that measured something
-    (empty: nothing; ``None``: there is none). ``seconds`` were measured; ``iops`` and ``bw``
-    (bytes/s) are means over them, ``p50_ns`` and ``p99_ns`` of all their latencies in one histogram
-    of ``bins_of``; ``util`` (percent) and ``aqu_sz`` are the device's means, of several devices
-    together; ``rtt_ms`` is the mean time of an answer to reads and writes on NFS. ``ended`` is one
-    of RUNS, DONE, STOPPED, FAILED. ``to_before`` and ``to_base`` say how many percent its IOPS are
-    above those of the run before (number ``before``) and of the base (``None`` for the base
-    itself). The measurement is from ``begin`` to ``end`` (seconds of the session). ``None``: not
-    measured."""
+    """A run. ``changed`` lists the differences from the last earlier run that measured something
+    (empty: no difference; ``None``: no such run). ``seconds`` were measured; ``iops`` and ``bw``
+    (bytes/s) are means over them, ``p50_ns`` and ``p99_ns`` are of all their latencies in one
+    histogram of ``bins_of``; ``util`` (percent) and ``aqu_sz`` are means of the device, or of
+    several devices together; ``rtt_ms`` is the mean time of an answer to reads and writes on NFS.
+    ``ended`` is one of RUNS, DONE, STOPPED, FAILED. ``to_before`` and ``to_base`` say how many
+    percent its IOPS are above those of the run before (number ``before``) and of the base (``None``
+    for the base itself). The measurement is from ``begin`` to ``end`` (seconds of the session).
+    ``None``: not measured."""
 
     step: int
     job: str
@@ -88,10 +88,10 @@ class RunHistory:
         self.base: int | None = None
         self._rows: deque[RunRow] = deque(maxlen=MAX_RUNS)
         self._current: _CurrentRun | None = None
-        # of the last run that measured something
+        # the last run that measured something, and its options
         self._previous: RunRow | None = None
         self._options: Mapping[str, str] = {}
-        # tunables that were changed since it ended
+        # tunables that were changed since that run ended
         self._tunable_changes: dict[tuple[str, str], tuple[str, str]] = {}
 
     def copy(self) -> RunHistory:
@@ -101,8 +101,8 @@ class RunHistory:
     def start_run(
         self, step: int, job: str, title: str, options: Mapping[str, str] | None = None
     ) -> None:
-        """A run begins, or goes on with its next phase. ``options`` are those common to all
-        sections of its job; without them they are taken from the ``title``."""
+        """Begin a run, or go on with its next phase. ``options`` are common to all sections of its
+        job; without them they are taken from the ``title``."""
         options = options or {}
         now = self._current
         is_current = now is not None and now.row.step == step
@@ -115,7 +115,7 @@ class RunHistory:
             changes = _differences(was, (job, title, options))
             changed = (*changes, *_tunable_changes(self._tunable_changes))
         row = RunRow(step, job, title, changed)
-        # a recording may begin with a frame of the run
+        # a recording may begin with a frame of this run
         figures = now.figures if now is not None and is_current else RunFigures()
         self._current = _CurrentRun(row, options, figures)
 
@@ -126,26 +126,26 @@ class RunHistory:
                 figures.add(frame)
 
     def add_figures(self, step: int, later: RunFigures) -> None:
-        """Several intervals of one run were measured."""
+        """Note that several intervals of one run were measured."""
         figures = self._figures_of(step)
         if figures is not None:
             figures.join(later)
 
     def _figures_of(self, step: int) -> RunFigures | None:
         if self._current is None and all(row.step != step for row in self._rows):
-            # a recording that begins within the run
+            # a recording begins within the run
             self.start_run(step, "", "")
         now = self._current
         return now.figures if now is not None and now.row.step == step else None
 
     def note_tunable_change(self, device: str, name: str, before: str, now: str) -> None:
-        """A tunable of ``device`` was changed."""
+        """Note that a tunable of ``device`` was changed."""
         changes = self._tunable_changes if self._current is None else self._current.tunable_changes
         first, _ = changes.get((device, name), (before, now))
         changes[device, name] = (first, now)
 
     def finish_run(self, step: int, outcome: str) -> None:
-        """A run is over; one that never started its job does not count."""
+        """Finish a run; a run that never started its job does not count."""
         now = self._current
         if now is None or now.row.step != step:
             return
@@ -190,12 +190,12 @@ class RunHistory:
 
     @property
     def last(self) -> RunRow | None:
-        """The newest run that is over and has measured something."""
+        """The newest run that has ended and has measured something."""
         return next((row for row in reversed(self._rows) if row.iops is not None), None)
 
     def toggle_base(self) -> RunRow | None:
-        """Make the newest finished run the base and return it. ``None``: it was the base, and there
-        is none now; or no run is finished yet."""
+        """Make the newest finished run the base and return it. If it was the base already, there is
+        no base afterwards. ``None``: there is no base now."""
         newest = self.last
         if newest is None or newest.step == self.base:
             self.base = None
@@ -230,7 +230,7 @@ def _differences(
         return [f"job {before[0]} → {now[0]}"]
     old, new = _title_parts(before[1]), _title_parts(now[1])
     if before[2] and now[2]:
-        # an option without a value, such as time_based, is on
+        # write an option without a value, such as time_based, as 1
         old, new = ({name: value or "1" for name, value in _all_options(title, options).items()}
                     for title, options in ((old, before[2]), (new, now[2])))  # fmt: skip
     if not old or not new:
@@ -266,7 +266,7 @@ def _change_text(name: str, before: str | None, now: str | None) -> str:
 
 
 def _tunable_changes(changes: Mapping[tuple[str, str], tuple[str, str]]) -> list[str]:
-    """Each change once, though several devices may have had it."""
+    """Each change once, though several devices may have had the same change."""
     texts = (
         _change_text(name, *values) for (_, name), values in changes.items() if len(set(values)) > 1
     )

@@ -24,7 +24,7 @@ NFS = "nfs"
 """The name of these counters in a sample (KernelSample.more)."""
 NFS_PROTOCOL, SMB_PROTOCOL = "NFS", "SMB"
 READS, WRITE = ("read", "read_plus"), "write"
-"""Servers with NFS 4.2 may be asked for READ_PLUS in place of READ."""
+"""The NFS client may send READ_PLUS in place of READ to servers with NFS 4.2."""
 
 
 def _percent(name: str, meaning: str, part: str) -> Figure:
@@ -76,7 +76,7 @@ class OperationRates:
 
     @property
     def waiting_ms(self) -> int:
-        """Sum of the times in this client (ms), without network and server; 0 if not known."""
+        """Total time spent in this client (ms), without network and server; 0 if not known."""
         return 0 if self.exe_ms is None or self.rtt_ms is None else self.exe_ms - self.rtt_ms
 
 
@@ -121,7 +121,7 @@ class Share:
 
     @property
     def protocol(self) -> str:
-        """ "NFS" or "SMB"."""
+        """The name of the protocol: "NFS" or "SMB"."""
         return NFS_PROTOCOL if self.smb is None else SMB_PROTOCOL
 
     @property
@@ -136,12 +136,12 @@ class Share:
 
     @property
     def read(self) -> OperationRates:
-        """READ and READ_PLUS together; all 0 if there was none."""
+        """The READ and READ_PLUS operations together; all 0 if there was none."""
         return self._together(self.operations[name] for name in READS if name in self.operations)
 
     @property
     def write(self) -> OperationRates:
-        """WRITE; all 0 if there was none."""
+        """The WRITE operations; all 0 if there was none."""
         return self.operations.get(WRITE) or self._together(())
 
     @property
@@ -157,7 +157,7 @@ class Share:
 
     @property
     def other(self) -> OperationRates:
-        """All those together."""
+        """The operations of ``others`` together."""
         return self._together(self.others.values())
 
     @property
@@ -226,8 +226,9 @@ SMB_ROWS: Rows = (
 
 
 class ShareTotal:
-    """The operations of several intervals: ``operations`` has "read", "write" and "other" (all the
-    others together), or is empty before the first interval. ``protocol`` is "NFS" or "SMB"."""
+    """The operations of several intervals: ``operations`` has "read", "write" and "other" (all
+    other operations together), or is empty before the first interval. ``protocol`` is "NFS" or
+    "SMB"."""
 
     def __init__(self) -> None:
         self.operations: dict[str, OperationRates] = {}
@@ -263,8 +264,8 @@ class ShareTotal:
 
 
 class RunShare(ShareTotal):
-    """The operations from the first to the last second that fio reported, including seconds between
-    them without a report: fio reports nothing while it hangs on a mount."""
+    """The operations from the first to the last second that fio reported. Seconds between these
+    without a report count as well: fio reports nothing while it hangs on a mount."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -273,7 +274,7 @@ class RunShare(ShareTotal):
         self._before, self._after = ShareTotal(), ShareTotal()
 
     def add(self, share: Share | None, *, reported: bool = True) -> None:
-        """Add an interval; ``reported``: fio has reported it."""
+        """Add an interval; ``reported``: fio reported something in it."""
         if reported:
             self._end_gap()
             super().add(share)
@@ -289,7 +290,7 @@ class RunShare(ShareTotal):
 
     @property
     def _gap(self) -> ShareTotal:
-        """The sum to which the next second without a report is added."""
+        """The sum to which a second without a report is added."""
         return self._after if self._reported else self._before
 
     def _end_gap(self) -> None:
@@ -343,7 +344,7 @@ def _operation(name: str, growth: Mapping[str, int], seconds: float) -> Operatio
         seconds,
         ops,
         growth[f"{name}.sent"] + growth[f"{name}.received"],
-        # every operation is sent once
+        # each operation is sent at least once
         max(0, growth[f"{name}.transmissions"] - ops),
         growth[f"{name}.queue_ms"],
         growth[f"{name}.rtt_ms"],
@@ -364,7 +365,7 @@ _MOUNT = "mount"
 
 
 def place_on_share(share: Share, job: JobLoad | None = None) -> Waits | None:
-    """Compute the places of an interval's I/Os; ``None`` if nothing is known of them."""
+    """Compute where the I/Os of an interval are; ``None`` if nothing is known of them."""
     waits = place_waits(Stack((_MOUNT,)), {_MOUNT: _as_device(share)}, _without_counters(job))
     if waits is None or _MOUNT not in waits.layers:
         return waits
@@ -375,8 +376,8 @@ def place_on_share(share: Share, job: JobLoad | None = None) -> Waits | None:
 
 
 def _without_counters(job: JobLoad | None) -> JobLoad | None:
-    """Drop the kernel's count of a job's direct I/O: kernels count it differently, and all direct
-    I/O is sent anyway."""
+    """Drop the kernel's counts of the job's direct I/O: kernels count it differently, and all
+    direct I/O is sent anyway."""
     if job is None:
         return None
     directions = (replace(d, sent_s=None) if d.direct else d for d in job.directions)
@@ -407,12 +408,12 @@ OPS, ERRORS, BYTES, COUNT, JIFFIES = ".ops", ".errors", ".bytes", ".count", ".ji
 SMBS, IN_FLIGHT, RECONNECTS, DISCONNECTED = "smbs", "in_flight", "reconnects", "disconnected"
 SESSIONS = "sessions"
 SINCE = "since"
-"""Since when the shares are counted, seconds since 1970 (newer kernels)."""
+"""Time since which the shares are counted, in seconds since 1970 (newer kernels)."""
 SERVER = "server"
 HZ, SLOW, ON_CONNECTION = f"{SERVER}.hz", f"{SERVER}.slow", f"{SERVER}.shares"
-"""Counters of the connections: jiffies per second, slow answers, shares that use them."""
+"""Names of values of the connections: jiffies per second, slow answers, shares that use them."""
 _STATES = frozenset({SESSIONS, IN_FLIGHT, DISCONNECTED, SINCE, HZ, ON_CONNECTION})
-"""What is no counter."""
+"""Values that are states, not counters."""
 _WAITING = frozenset({"change_notify", "lock", "oplock_break"})
 """Operations that are answered when another client does something: their time says nothing about
 the server."""

@@ -86,12 +86,12 @@ class Difference:
 
     @property
     def shown(self) -> bool:
-        """True if the interval excludes no difference."""
+        """True if the interval does not contain 0."""
         return self.low > 0 or self.high < 0
 
 
 def _steps(first: Sequence[float], second: Sequence[float], relative: bool) -> list[float]:
-    """The pairs' differences; ``relative``: of their logarithms."""
+    """The difference of each pair; ``relative``: of the logarithms."""
     pairs = zip(first, second, strict=True)
     return [math.log(b) - math.log(a) if relative else b - a for a, b in pairs]
 
@@ -151,8 +151,9 @@ def _probability(mean: float, error: float, count: int, sequential: bool) -> flo
 
 
 def holm(probabilities: Sequence[float]) -> list[float]:
-    """The probabilities adjusted for looking at all of them (Holm, 1979), in their order: one
-    below 0.05 is then a false alarm in at most 5 % of all comparisons, not of all figures."""
+    """The probabilities adjusted for looking at all of them (Holm, 1979), in their order: if one
+    below 0.05 counts as a difference, at most 5 % of all comparisons (not of all figures) have a
+    false alarm."""
     order = sorted(range(len(probabilities)), key=probabilities.__getitem__)
     adjusted = [0.0] * len(probabilities)
     highest = 0.0
@@ -162,7 +163,7 @@ def holm(probabilities: Sequence[float]) -> list[float]:
     return adjusted
 
 
-# Smallest difference that a number of repeats can detect, before and after the runs.
+# The smallest difference that a number of repeats can detect, before and after the runs.
 #
 # All spreads and differences here are of natural logarithms: a spread of 0.03 is 3 %.
 
@@ -181,8 +182,9 @@ _ROOT = math.sqrt(2)
 def power(difference: float, spread: float, repeats: int, alpha: float = 1 - CONFIDENCE) -> float:
     """The probability (0..1) that a paired t-test at the level ``alpha`` finds ``difference``.
 
-    ``spread`` is the standard deviation of the pairs' differences. It is the noncentral t's
-    probability beyond the test's limit. ValueError with fewer than two repeats."""
+    ``spread`` is the standard deviation of the pairs' differences. The result is the probability of
+    the noncentral t distribution beyond the test's limit. ValueError with fewer than two
+    repeats."""
     if repeats < 2:
         raise ValueError("a t-test needs two repeats")
     if spread <= 0:
@@ -195,7 +197,8 @@ def power(difference: float, spread: float, repeats: int, alpha: float = 1 - CON
 
 
 def _power_over_spreads(freedom: int, limit: float, shift: float) -> float:
-    """Integrated over the estimated spread: for each, how often the mean is beyond the limit."""
+    """Power, integrated over the estimated spread: for each spread, how often the mean is beyond
+    the limit."""
     total = 0.0
     for share, weight in _spreads(freedom):
         # half of erfc(-x / sqrt(2)) is the share of a normal distribution below x
@@ -205,9 +208,9 @@ def _power_over_spreads(freedom: int, limit: float, shift: float) -> float:
 
 
 def _power_over_means(freedom: int, limit: float, shift: float) -> float:
-    """Integrated over the mean: for each, how often the estimated spread is small enough. With few
-    repeats the limit is far out, and values beyond it come from the smallest spreads, so an
-    integral over spreads would need tiny steps."""
+    """Power, integrated over the mean: for each mean, how often the estimated spread is small
+    enough. With few repeats the limit is far out, and values beyond it come from the smallest
+    spreads, so an integral over spreads would need tiny steps."""
     below = _BELOW[freedom]
     # the integrand has a corner at -shift
     ends = sorted(
@@ -260,10 +263,10 @@ def _below_3(share: float) -> float:
 
 
 _BELOW = {1: _below_1, 2: _below_2, 3: _below_3}
-"""By degrees of freedom: how often chi / sqrt(freedom) is below a share."""
+"""By degrees of freedom: how often chi / sqrt(freedom) is below a given value."""
 
 
-# the screen repeats the same calculation again and again
+# cached, because the screen repeats the same calculation again and again
 @lru_cache(maxsize=64)
 def smallest_detectable(spread: float, repeats: int, alpha: float = 1 - CONFIDENCE) -> float:
     """The smallest difference that is found with probability ``POWER``."""
@@ -298,7 +301,7 @@ def repeats_for(difference: float, spread: float, alpha: float = 1 - CONFIDENCE)
 
 
 def spread_of(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """The standard deviation of the differences of the logarithms; ``None`` with fewer than two
+    """The standard deviation of the pairs' differences of logarithms; ``None`` with fewer than two
     pairs, or a figure that is not positive."""
     if len(pairs) < 2 or any(value <= 0 for pair in pairs for value in pair):
         return None
@@ -319,7 +322,8 @@ def spread_of(pairs: Sequence[tuple[float, float]]) -> float | None:
 
 
 MIXTURE = 4.0
-"""Of the values tried (1, 2, 4, 8) this gives about the narrowest intervals after 4 to 20 runs."""
+"""The variance of the mixture. Of the values tried (1, 2, 4, 8) this one gives about the narrowest
+intervals after 4 to 20 runs."""
 MIN_RUNS = 6
 """No result with fewer runs. Intervals are finite from 4 on, but a disturbance with a rhythm can
 hit only one variant in 2 of the 2^n random orders: 3 % with 6 runs."""
@@ -339,7 +343,7 @@ def anytime_limit(runs: int, alpha: float) -> float:
 
 def anytime_p(t: float, runs: int) -> float:
     """A p-value (0..1) that stays valid if one looks after each run and stops at any time: 1 /
-    likelihood ratio. It is used like that of a plain t-test."""
+    likelihood ratio. It is used like the p-value of a plain t-test."""
     shrunk = 1 + runs * MIXTURE
     square = t * t / (runs - 1)
     log = 0.5 * math.log(shrunk) + runs / 2 * (math.log1p(square / shrunk) - math.log1p(square))
@@ -373,8 +377,8 @@ class Steadiness:
     ``range`` and ``slope`` are these shares (0.2 is 20 %), ``round_s`` the length of a round in
     seconds, ``mean`` the average of the five rounds in counts a second. ``steady`` is ``None`` if
     unknown (``round_s`` is then 0); ``changing`` is the fio option that changes the load, if that
-    is the reason. ``sections`` are those at work in this stage of the run (empty if there is only
-    one stage)."""
+    is the reason. ``sections`` are the job sections at work in this stage of the run (empty if
+    there is only one stage)."""
 
     steady: bool | None
     range: float = 0.0
@@ -388,7 +392,8 @@ class Steadiness:
 def steadiness(
     intervals: Sequence[tuple[float, float]], round_s: float | None = None
 ) -> Steadiness:
-    """``intervals`` are (seconds, count) in order, e.g. of completed I/Os.
+    """Judge whether a run was in steady state. ``intervals`` are (seconds, count) in order, e.g. of
+    completed I/Os.
 
     Without ``round_s`` a round is a minute, as in the specification, or a fifth of a run shorter
     than five minutes. At least five intervals are needed, and five rounds."""
@@ -408,7 +413,7 @@ def steadiness(
 def _rounds(
     intervals: Sequence[tuple[float, float]], start: float, round_s: float
 ) -> tuple[float, ...]:
-    """The rate of each round; an interval across a boundary is shared out by time."""
+    """The rate of each round; an interval across a boundary is divided by time."""
     counts = [0.0] * ROUNDS
     at = 0.0
     for seconds, count in intervals:

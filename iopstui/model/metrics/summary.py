@@ -55,9 +55,9 @@ class SecondRates:
                 self._active_s[name] = self._active_s.get(name, 0.0) + fio.seconds
 
     def contradicted(self, summary: Mapping[str, Any]) -> list[ContradictedRate]:
-        """The rates of ``fio_summary`` that differ from those of the seconds by more than 20 %:
-        lower than over all seconds, or higher than in the seconds with I/O and beyond what the
-        queue depth allows (I/O may have filled only a part of a second)."""
+        """The rates of ``fio_summary`` that differ by more than 20 % from the rates of the seconds:
+        a rate below that of all seconds, or above that of the seconds with I/O and also beyond what
+        the queue depth allows (I/O may have filled only a part of a second)."""
         found = []
         for name, part in summary["total"].items():
             stated, active_s = part.get("iops"), self._active_s.get(name, 0.0)
@@ -80,8 +80,8 @@ class SecondRates:
 
 
 def _beyond_depth(summary: Mapping[str, Any], name: str, unknown: bool) -> bool:
-    """Whether a direction's rate would need more I/Os in flight than the rows can have; ``unknown``
-    is returned if latency or depth are not known."""
+    """Whether a direction's rate would need more I/Os in flight than the rows can have. Returns
+    ``unknown`` if latency or depth are not known."""
     needed, depth = 0.0, 0
     for row in summary["rows"]:
         part = row["directions"].get(name)
@@ -101,7 +101,8 @@ def impossible_rates(status: FioStatus) -> list[ContradictedRate]:
 
 
 def _beyond_counts(status: FioStatus) -> Iterator[ContradictedRate]:
-    """The rates that are not the counts over the run time, as fio's always should be."""
+    """The rates that differ from the counts over the run time, which fio's rates should always
+    equal."""
     untimed: dict[str, int] = {}
     for job in status.jobs:
         for name, part in job.directions.items():
@@ -109,7 +110,7 @@ def _beyond_counts(status: FioStatus) -> Iterator[ContradictedRate]:
                 if part.issued and not part.iops:
                     untimed[name] = untimed.get(name, 0) + part.issued
                 continue
-            # fio may state whole KiB/s; before 3.0 it has no count of I/Os
+            # fio may state whole KiB/s; before 3.0 it does not state a count of I/Os
             for title, stated, count, rounding in (
                 ("IOPS", part.iops, part.issued, 1),
                 ("bytes/s", part.bw_bytes, part.io_bytes, 1024),
@@ -127,7 +128,7 @@ def _beyond_counts(status: FioStatus) -> Iterator[ContradictedRate]:
 
 def _beyond_depth_of_jobs(status: FioStatus) -> Iterator[ContradictedRate]:
     """The rates that would need more I/Os in flight than the job can have (N = X·R). Rows of a
-    group whose job file is not known are not checked: its depth is unknown."""
+    group whose job file is not known are not checked: the group's depth is unknown."""
     for job in status.jobs:
         if job.in_flight is None and flag(job.options, "group_reporting"):
             continue
@@ -203,14 +204,14 @@ def whole_rate(summary: Mapping[str, Any], name: str) -> float | None:
 
 
 def split_directions(directions: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Directions without ``mixed``, unless there is nothing else: it holds the same I/Os."""
+    """The directions without ``mixed``, which has the same I/Os, unless there is nothing else."""
     split = {name: part for name, part in directions.items() if name != MIXED}
     return split or directions
 
 
 def is_final(summary: Mapping[str, Any]) -> bool:
-    """Whether the summary is of fio's final document. Those of older recordings, which don't say,
-    count as final."""
+    """Whether the summary is of fio's final document. Summaries of older recordings, which don't
+    say so, count as final."""
     return summary.get("final") is not False
 
 
@@ -295,8 +296,8 @@ def _all(jobs: Sequence[JobStatus], rows: Sequence[Mapping[str, Any]]) -> dict[s
 
 
 def is_untimed(part: Mapping[str, Any]) -> bool:
-    """Whether fio gives I/Os a run time, and so a rate, of 0: for jobs that it gave up (3.28), and
-    for reads that verify (3.33)."""
+    """Whether fio states a run time of 0, and so a rate of 0, though there are I/Os: it does for
+    jobs that it gave up (3.28), and for reads that verify (3.33)."""
     return bool(part["runtime_ms"] == 0 and not part["iops"] and part["io_bytes"])
 
 
@@ -387,7 +388,7 @@ class FramesTotal:
 
 
 EXACT, DIFFERS, UNCHECKED = "exact", "differs", "not checked"
-# fio prints IOPS with six decimals
+# largest error of a product of IOPS and time: fio prints IOPS with six decimals
 ROUNDING = 0.51
 
 
@@ -474,7 +475,8 @@ class _ComparedRow:
         if not self.more and moved == self.stated_bytes:
             tolerance = self.depth + self.failed + self.error
             if bytes_off > tolerance * self.block_size:
-                # everything is as fio states it: the I/Os don't have the size given in the job file
+                # every figure is as fio states it, and yet the I/Os don't have the size given in
+                # the job file
                 self.block_size = 0
         if self.block_size:
             self.more_bytes = moved - (self.submitted - self.failed) * self.block_size
@@ -496,7 +498,7 @@ def _mean_is_consistent(part: Mapping[str, Any]) -> bool:
     return bool(abs(ios - part["total_ios"]) < ROUNDING)
 
 
-# Check each row of a run against independent figures.
+# Checks each row of a run against independent figures.
 
 
 IOPS, BANDWIDTH, DEVICE = "IOPS", "MiB/s", "device"
@@ -511,8 +513,8 @@ MAX_TIMES = 1000
 class RowChecks:
     """Collects the rows whose figures do not agree: I/Os in flight that exceed iodepth × numjobs (N
     = X·R), bytes that are not I/Os × block size, and fewer bytes on the device than fio moved,
-    though the device has all of them in other rows. Rates marked as being of other seconds count as
-    not verified, too."""
+    though the device has all of them in other rows. Rates that are marked as covering other seconds
+    count as not verified, too."""
 
     def __init__(self) -> None:
         self._times: dict[str, list[float]] = {}
@@ -529,7 +531,7 @@ class RowChecks:
         self._check_device(frame.whole)
 
     def join(self, later: RowChecks) -> None:
-        """Add the checks of the frames that follow."""
+        """Add the checks of the later frames."""
         for column, times in later._times.items():
             for t in times:
                 self._note(column, t)
@@ -538,7 +540,7 @@ class RowChecks:
 
     @property
     def doubtful(self) -> Mapping[str, list[float]]:
-        """The times of rows that are not verified, by column."""
+        """The times of rows that are not verified, by the name of the column."""
         all_on_device = self._device_bytes >= ALL_ON_DEVICE * self._fio_bytes
         return {
             column: times

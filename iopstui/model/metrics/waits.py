@@ -4,8 +4,8 @@ All counts are means over one interval. The number in flight is Little's law, N 
 times its mean latency); without a job it is the number in the top devices. The parts add up to N
 exactly: the rest that no counter explains is ``unknown``.
 
-How many a layer holds follows from iostat's figures. A device holds ``requests per second * await``
-requests, in each direction. The job's part of them is the bytes that block devices read and wrote
+How many a layer holds follows from iostat's figures. In each direction, a device holds ``requests
+per second * await`` requests. The job's part of them is the bytes that block devices read and wrote
 for its processes (/proc/PID/io) over the bytes that the device moved, and one request holds as many
 I/Os as fit into its size. A layer's own part is what it holds less what the devices below hold of
 its requests. I/Os that are not sent to a device are in the page cache (buffered), or belong to an
@@ -40,27 +40,27 @@ Lower = Mapping[str, Sequence[str]]
 
 PARITY_RAID = ("raid4", "raid5", "raid6")
 ROUNDING = 1e-9
-"""Rounding: sums in another order differ by less than this share."""
+"""Sums in another order differ by less than this share, due to rounding."""
 CACHED = 0.9
-"""Less than this share of the bytes reaches the device: a cache answers the rest."""
+"""If less than this share of the bytes reaches the device, a cache answers the rest."""
 EXCLUSIVE_SHARE = 0.9
 """A job that moves at least this share of a device's bytes counts as its only user."""
 UNSURE_SHARE = 0.5
-"""The two shares above, if fio's interval and the kernel's cover different seconds."""
+"""Used in place of these two shares if fio's interval and the kernel's cover different seconds."""
 MIRRORED = 1.5
 """If at least this many bytes are written below for each byte above, several devices get a copy."""
 DIRECTIONS = ("r", "w", "d")
 MAX_LAYERS = 64
 SENT_SHARE = 0.02
-"""A job that sends less than this share of its bytes to a device has them answered elsewhere."""
+"""If a job sends less than this share of its bytes to a device, they are answered elsewhere."""
 CACHE, UNSENT = "page cache", "not sent to a disk"
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """The devices below a target. ``tops`` are those whose counters count its I/Os, ``lower`` the
-    devices directly below each one, in order from the top; ``raid`` the level of each md array
-    ("raid5")."""
+    """The devices below a target. ``tops`` are the devices whose counters count the target's I/Os,
+    ``lower`` the devices directly below each one, in order from the top; ``raid`` the level of each
+    md array ("raid5")."""
 
     tops: tuple[str, ...] = ()
     lower: Lower = field(default_factory=dict)
@@ -74,12 +74,12 @@ class Stack:
 
     @property
     def lowest(self) -> tuple[str, ...]:
-        """The devices that nothing lies below."""
+        """The devices with no device below them."""
         return tuple(name for name in self.order if not self.lower.get(name))
 
     @property
     def order(self) -> tuple[str, ...]:
-        """All devices of the stack, each after those above it."""
+        """All devices of the stack, each after the devices above it."""
         return (*(name for name in self.tops if name not in self.lower), *self.lower)
 
 
@@ -105,13 +105,14 @@ def _in_order(tops: Sequence[str], below: Lower) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Places of ``ios`` I/Os in flight, as means over an interval. ``above`` is ``None`` without a
-    job; ``cpu`` also if the kernel does not say how long a job waited for a CPU (those I/Os are
-    then in ``above``). ``layers`` are devices from the top down. ``queue`` and ``device`` divide
-    what the lowest devices hold (in the scheduler; issued and not completed); ``None`` without the
-    probe. ``unknown`` is the rest that no counter explains. ``stalled``: nothing completed, so
-    these are the counts at the interval's end. ``cache`` are reads answered by the page cache, and
-    buffered writes; ``unsent`` are I/Os of engines that send nothing to a disk (null)."""
+    """Places of ``ios`` I/Os in flight, as means over an interval. ``above`` and ``cpu`` are
+    ``None`` without a job. ``cpu`` is also ``None`` if the kernel does not say how long a job
+    waited for a CPU (those I/Os are then in ``above``). ``layers`` are devices from the top down.
+    ``queue`` and ``device`` divide what the lowest devices hold (in the scheduler; issued and not
+    completed); ``None`` without the probe. ``unknown`` is the rest that no counter explains.
+    ``stalled``: nothing completed, so these are the counts at the interval's end. ``cache`` are
+    reads answered by the page cache, and buffered writes; ``unsent`` are I/Os of engines that send
+    nothing to a disk (null)."""
 
     ios: float
     cpu: float | None
@@ -126,7 +127,7 @@ class Waits:
 
     @property
     def in_devices(self) -> float:
-        """How many the devices hold."""
+        """How many I/Os are in the devices."""
         return sum(self.layers.values())
 
 
@@ -157,8 +158,8 @@ WAITS: Rows = (
 class DirectionLoad:
     """The I/Os of a job in one direction: ``letter`` "r", "w" or "d" as in iostat, "" for all
     together. ``in_cache``: fio does not wait for the device (buffered writes); ``direct``: the page
-    cache can't answer any of it. ``ios`` are in flight (``None``: not known), ``sent_s`` bytes per
-    second that block devices moved for the job's processes (``None``: not known)."""
+    cache can't answer any of its I/Os. ``ios`` are in flight (``None``: not known), ``sent_s``
+    bytes per second that block devices moved for the job's processes (``None``: not known)."""
 
     letter: str
     iops: float
@@ -171,12 +172,12 @@ class DirectionLoad:
 
 @dataclass(frozen=True, slots=True)
 class JobLoad:
-    """The job's side of an interval: ``ios`` in flight (N = X * R), ``iops``
-    completed, and ``cpu_wait``, the mean share (0..1) of the interval in which a job was ready to
-    run and had no CPU (``None``: not known). ``workers_wait`` is the mean number of its workers
-    that waited for a CPU, each with one I/O. ``directions`` are its parts.
-    ``aligned``: fio's interval is about the kernel's, so their rates may be compared. ``unsent``
-    I/Os in flight are of engines that send none to a disk."""
+    """The job's side of an interval: ``ios`` in flight (N = X * R), ``iops`` completed, and
+    ``cpu_wait``, the mean share (0..1) of the interval in which a job was ready to run and had no
+    CPU (``None``: not known). ``workers_wait`` is the mean number of its workers that waited for a
+    CPU, each with one I/O. ``directions`` are its parts. ``aligned``: fio's interval is about the
+    kernel's, so their rates may be compared. ``unsent`` I/Os in flight belong to engines that send
+    nothing to a disk."""
 
     ios: float
     iops: float
@@ -188,14 +189,16 @@ class JobLoad:
 
     @property
     def waiting_for_cpu(self) -> float:
-        """Number of I/Os held up by jobs or workers without a CPU, assuming none is in a device."""
+        """Number of I/Os held up by jobs or workers without a CPU, assuming that no I/O is in a
+        device."""
         return (self.cpu_wait or 0.0) * self.ios + self.workers_wait
 
 
 @dataclass(frozen=True, slots=True)
 class RequestTimes:
-    """Means of the probe for the lowest devices: issue to completion, and allocation to issue
-    (``None`` without its part "way": what diskstats counts beyond the first)."""
+    """Mean times of requests of the lowest devices, from the probe: issue to completion, and
+    allocation to issue (``None`` without the probe's part "way"; it is then the rest of the time
+    that diskstats counts)."""
 
     device_ns: float
     queue_ns: float | None = None
@@ -227,7 +230,7 @@ def place_waits(
 
 
 def _with_rest(waits: Waits, job: JobLoad, tops: Sequence[DiskRates]) -> Waits:
-    """Divide the I/Os that no device holds: first the places with a known limit; the rest is
+    """Divide the I/Os that no device holds: first among the places with a known limit; the rest is
     above."""
     placed = _placed(tops, job)
     rest = max(0.0, job.ios - waits.in_devices)
@@ -243,8 +246,8 @@ def _with_rest(waits: Waits, job: JobLoad, tops: Sequence[DiskRates]) -> Waits:
 
 
 def _waits_without_device(job: JobLoad | None) -> Waits | None:
-    """The places if no device is measured: everything but waiting for a CPU is unknown, if it is
-    sent at all."""
+    """The places if no device is measured: I/Os that wait for a CPU and I/Os that are not sent are
+    known, all others are unknown."""
     if job is None:
         return None
     cpu = None if job.cpu_wait is None else min(job.ios, job.waiting_for_cpu)
@@ -254,7 +257,7 @@ def _waits_without_device(job: JobLoad | None) -> Waits | None:
 
 
 def _bypasses_counters(tops: Sequence[DiskRates], job: JobLoad) -> bool:
-    """Whether the job's direct I/O bypassed the device's counters (iostats=0)."""
+    """Whether the job's direct I/O is missing in the device's counters (iostats=0)."""
     return not job.unsent and any(
         part.direct and part.iops and not _flow(tops, part.letter)[0] for part in job.directions
     )
@@ -262,7 +265,7 @@ def _bypasses_counters(tops: Sequence[DiskRates], job: JobLoad) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """I/Os of a job in flight: ``held`` by the devices, in the ``cache``, or ``unknown``."""
+    """A job's I/Os in flight: ``held`` by the devices, in the page ``cache``, or ``unknown``."""
 
     held: float = 0.0
     cache: float = 0.0
@@ -297,7 +300,7 @@ def _place_direction(tops: Sequence[DiskRates], load: DirectionLoad, job: JobLoa
     least = CACHED if job.aligned else UNSURE_SHARE
     if least <= moved / load.bytes_s <= 1 / least and not job.unsent:
         return _Placed(held)
-    # the page cache may answer it while another program uses the device
+    # the page cache may answer the I/O while another program uses the device
     return _Placed(unknown=held, cache=ios if moved < SENT_SHARE * load.bytes_s else 0.0)
 
 
@@ -315,13 +318,13 @@ def _held(
     if sent_s < close * load.bytes_s:
         per_request = min(1.0, per_request)  # a cache answers most I/Os: one waits for each request
     elif sent_s * close > load.bytes_s:
-        per_request *= load.bytes_s / sent_s  # read-ahead reads more than was requested
+        per_request *= load.bytes_s / sent_s  # read-ahead reads more than the job requested
     return in_flight * share * per_request
 
 
 def _flow(disks: Sequence[DiskRates], letter: str) -> tuple[float, float, float]:
-    """Requests per second, requests in flight and bytes per second in one direction, or in all;
-    unknown figures count as 0."""
+    """Requests per second, requests in flight and bytes per second in one direction, or in all if
+    ``letter`` is empty; unknown figures count as 0."""
     if not letter:
         return (
             _sum(disks, "ios_s") or 0.0,
@@ -340,7 +343,8 @@ def _flow(disks: Sequence[DiskRates], letter: str) -> tuple[float, float, float]
 def _layers(
     held: dict[str, float], stack: Stack, disks: Mapping[str, DiskRates]
 ) -> dict[str, float]:
-    """Divide the I/Os in the tops between them and the devices below, layer by layer."""
+    """Divide the I/Os held by the top devices between these and the devices below, layer by
+    layer."""
     layers: dict[str, float] = {}
     for name in stack.order:
         if name not in held:
@@ -358,7 +362,7 @@ def _layers(
 def _share_below(
     name: str, lower: Sequence[str], stack: Stack, disks: Mapping[str, DiskRates]
 ) -> float:
-    """The share (0..1) of a request's time in ``name`` that it spends in the devices below."""
+    """The share (0..1) of the time of a request to ``name`` that it spends in the devices below."""
     upper, lower_disks = disks[name], [disks[device] for device in lower]
     if not upper.ios_s:
         return 0.0
@@ -382,8 +386,8 @@ def _in_flight_below(upper: DiskRates, lower_disks: Sequence[DiskRates], letter:
 
 
 def _parity_s(array: DiskRates, lower_disks: Sequence[DiskRates]) -> float | None:
-    """Seconds that a request of a parity array spends in the disks below: a write waits for the
-    reads of what it replaces, then for its own writes."""
+    """Seconds that a request of a parity array spends in the disks below: a write waits until the
+    old data is read, then for its own writes."""
     requests, writes = array.ios_s, array.w_s
     if not requests or writes is None or array.r_s is None:
         return None
@@ -451,7 +455,7 @@ def _waits_at_end(stack: Stack, disks: Mapping[str, DiskRates]) -> Waits:
 
 _NO_PLACE = {"ios": 0.0, "unknown": 0.0, "cpu": None, "above": None, "queue": None,
              "device": None, "cache": 0.0, "unsent": 0.0}  # fmt: skip
-"""Each place that is not a layer, with its mean if some intervals lack it."""
+"""The mean for each place other than a layer, if some intervals lack a value."""
 
 
 _RESTS = ("cpu", "above")
@@ -463,12 +467,11 @@ class MeanWaits:
 
     def __init__(self) -> None:
         self._seconds = 0.0
-        # by kind ("layers" or "") and name: I/Os times seconds, and the seconds in which it was
-        # known
+        # by field of ``Waits`` ("" if it is not a mapping) and name
         self._sums: dict[tuple[str, str], tuple[float, float]] = {}
 
     def add(self, waits: Waits | None, seconds: float | None) -> None:
-        """Count one interval; stalled ones are skipped, because they have counts of one moment, not
+        """Count one interval. Stalled ones are skipped: their counts are of one moment, not
         means."""
         if waits is None or not seconds or waits.stalled:
             return
@@ -478,7 +481,7 @@ class MeanWaits:
         self._add(parts, seconds)
 
     def join(self, later: MeanWaits) -> None:
-        """Count the intervals that another one counted."""
+        """Count the intervals of another ``MeanWaits``."""
         self._add(later._sums, later._seconds)
 
     def _add(self, parts: Mapping[tuple[str, str], tuple[float, float]], seconds: float) -> None:

@@ -20,12 +20,13 @@ from iopstui.model.volumes.promised import (
 from iopstui.model.volumes.volume import IOPS, READ, THROUGHPUT, WRITE
 
 BURST_FACTOR = 1.1
-"""A second above this multiple of the baseline uses credits; less could be noise."""
+"""A second counts as using credits if its rate is above this multiple of the baseline; less could
+be noise."""
 NEAR_BASELINE = 0.05
 BASELINE_SECONDS = 3
-"""Seconds at the baseline, with I/Os waiting, after which the credits were used up."""
+"""After this many seconds at the baseline, with I/Os waiting, the credits count as used up."""
 MIN_QUEUE = 1.0
-"""Mean requests in flight: with less, the rate is the job's and not a limit's."""
+"""Mean requests in flight. With less, the job sets the rate, not a limit."""
 NEAR_LIMIT = 0.05
 
 
@@ -81,8 +82,8 @@ class VolumeGauge:
             self.level, self.known, self._was_above = 0.0, True, False
 
     def used(self, disk: DiskRates) -> float | None:
-        """Credits that a second of this device takes: I/Os as the provider counts them, or bytes;
-        ``None`` if it is not counted."""
+        """Credits that a second of this device uses: I/Os as the provider counts them, or bytes;
+        ``None`` if the device's I/O is not counted."""
         total = 0.0
         size = self.promised.volume.io_size
         for ios, bytes_s in ((disk.r_s, disk.r_bytes_s), (disk.w_s, disk.w_bytes_s)):
@@ -99,11 +100,11 @@ class VolumeGauge:
             return ""
         lasts = bucket.lasts_s(rate, self.level)
         if self._burst_seconds == 1:
-            # the burst began somewhere in this second, so its rate says little
+            # the burst began somewhere in this second, so its rate is not that of the burst
             return "burst"
         if rate > BURST_FACTOR * bucket.refill and lasts is not None:
             return f"burst for {'' if self.known else '≤ '}{clock(lasts)} more"
-        # what is left at most is nothing
+        # at most nothing is left
         if self.level < bucket.refill:
             return "burst credits used up"
         back = bucket.refills_s(rate, self.level)
@@ -120,8 +121,8 @@ def gauges(figures: PromisedFigures) -> tuple[VolumeGauge, ...]:
 def rate_limits(
     figures: PromisedFigures, kind: str, disk: DiskRates, volumes: int = 1
 ) -> list[float]:
-    """The limits to draw beside the IOPS or bytes/s of ``volumes`` volumes together: at the
-    baseline, and in a burst if it is higher. IOPS are those of I/Os as large as the device's."""
+    """The limits to draw beside the IOPS or bytes/s of ``volumes`` volumes together: the baseline,
+    and the burst rate if it is higher. IOPS are those of I/Os as large as the device's."""
     ios = (disk.r_s or 0.0) + (disk.w_s or 0.0)
     moved = (disk.r_bytes_s or 0.0) + (disk.w_bytes_s or 0.0)
     size = max(1, round(moved / ios)) if ios else figures.volume.random_size
@@ -152,7 +153,7 @@ def fitting_limit(
 ) -> Limit | None:
     """The limit that a steady rate of such I/Os has reached, on ``volumes`` volumes together;
     ``None``: no limit is close enough. Other runs of this direction had ``other_rates`` of (block
-    size, I/Os per second): a limit that one of them exceeds is not reached."""
+    size, I/Os per second): a limit that one of these rates exceeds can't have been reached."""
     exceeded = {
         limit.name
         for size, other_rate in other_rates

@@ -22,12 +22,12 @@ VOLUME_IOPS, VOLUME_BW = "volume IOPS", "volume MB/s"
 INSTANCE_IOPS, INSTANCE_BW = "instance IOPS", "instance MB/s"
 COUNTED_LIMITS = {"volume_iops": VOLUME_IOPS, "volume_bytes": VOLUME_BW,
                   "instance_iops": INSTANCE_IOPS, "instance_bytes": INSTANCE_BW}  # fmt: skip
-"""The limits by the names of AWS volumes' counters for them (model/metrics/aws.py)."""
+"""Names of the limits, by the counters that AWS volumes have for them (model/metrics/aws.py)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit: ``name`` allows ``rate`` I/Os per second at the requested block size."""
+    """A named limit: ``rate`` I/Os per second at the requested block size."""
 
     name: str
     rate: float
@@ -35,8 +35,8 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class PromisedFigures:
-    """IOPS and bytes/s by direction (``None``: not published), the same in a burst, and the
-    buckets. ``size_gib`` is 0 if no figure depends on it."""
+    """The promised IOPS and bytes/s by direction (``None``: not published), the same for a burst,
+    and the token buckets. ``size_gib`` is 0 if no figure depends on it."""
 
     volume: VolumeClass
     size_gib: float
@@ -50,11 +50,11 @@ class PromisedFigures:
     cached: bool = False
 
     def figure(self, kind: str, direction: str) -> float | None:
-        """The baseline."""
+        """The baseline figure."""
         return (self.iops if kind == IOPS else self.throughput)[direction]
 
     def burst(self, kind: str, direction: str) -> float | None:
-        """The rate in a burst, if higher than the baseline."""
+        """The rate in a burst, if it is higher than the baseline."""
         base = self.figure(kind, direction)
         rate = self.burst_iops if kind == IOPS else self.burst_throughput
         return rate if rate is not None and base is not None and rate > base else None
@@ -83,7 +83,7 @@ class PromisedFigures:
         return sorted(limits, key=lambda limit: limit.rate)
 
     def instance_limit(self, burst: bool = False) -> InstanceLimit | None:
-        """The limit of the instance; ``None`` if there is none."""
+        """The limit of the instance; ``None`` if it has none."""
         if self.instance is None:
             return None
         if self.cached and self.instance.cached is not None:
@@ -234,8 +234,8 @@ def _check_throughput(volume: VolumeClass, size: float, requested: float, iops: 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """``size`` tokens when full; ``refill`` tokens come in each second (the baseline) and every
-    I/O (or byte) takes one; at most ``peak`` leave in a second."""
+    """A token bucket: ``size`` tokens when full; ``refill`` tokens are added in each second (the
+    baseline) and every I/O (or byte) takes one; at most ``peak`` are taken in a second."""
 
     size: float
     refill: float

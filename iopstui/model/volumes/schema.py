@@ -1,5 +1,5 @@
-"""Parse a volumes file (docs/volumes.md) into values, key by key, or report all of its
-mistakes with their places."""
+"""Parse a volumes file (docs/volumes.md) into values, key by key, or report all of its mistakes
+with the key of each."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class CheckedTable:
         self.problems.append(f"{self.place}: {problem}" if self.place else problem)
 
     def has(self, key: str) -> bool:
-        """Whether the table has the key, which counts as known from now on."""
+        """Whether the table has the key. From now on the key counts as used."""
         self.known.add(key)
         return key in self.data
 
@@ -55,14 +55,14 @@ class CheckedTable:
         return CheckedTable(self.data.get(key), f"{self.place}.{key}".strip("."), self.problems)
 
     def tables(self, key: str) -> dict[str, CheckedTable]:
-        """The tables of a table, by name."""
+        """The tables below a key, by name."""
         if not self.has(key):
             return {}
         parent = self.table(key)
         return {name: parent.table(name) for name in parent.data}
 
     def text(self, key: str, needed: bool = False) -> str:
-        """A text; "" without one."""
+        """The text of a key; "" without it."""
         value: object = self.data.get(key, "")
         self.known.add(key)
         if not isinstance(value, str):
@@ -73,7 +73,7 @@ class CheckedTable:
         return value
 
     def number(self, key: str) -> float | None:
-        """A number that is not negative; ``None`` if there is none."""
+        """The number of a key, not negative; ``None`` without it."""
         self.known.add(key)
         value = self.data.get(key)
         if value is None:
@@ -85,7 +85,7 @@ class CheckedTable:
         return float(value)
 
     def boolean(self, key: str) -> bool:
-        """A boolean; false without one."""
+        """The boolean of a key; false without it."""
         self.known.add(key)
         value = self.data.get(key, False)
         if not isinstance(value, bool):
@@ -93,7 +93,7 @@ class CheckedTable:
         return value is True
 
     def date(self, key: str) -> str:
-        """A day."""
+        """The date of a key."""
         self.known.add(key)
         value = self.data.get(key)
         if type(value) is datetime.date:
@@ -102,7 +102,7 @@ class CheckedTable:
         return ""
 
     def items(self, key: str) -> Sequence[object]:
-        """An array; () without one."""
+        """The array of a key; () without it."""
         self.known.add(key)
         value = self.data.get(key, [])
         if not isinstance(value, list):
@@ -111,7 +111,7 @@ class CheckedTable:
         return value
 
     def end(self) -> None:
-        """Note unknown keys."""
+        """Report unknown keys as problems."""
         for key in self.data:
             if key not in self.known:
                 self.add_problem(f"unknown key {key}")
@@ -125,7 +125,7 @@ _NUMBERS = ("base", "per_gib", "per_iops", "per_provisioned")
 
 
 def parse_provider(data: Mapping[str, Any], name: str) -> tuple[Provider, list[str]]:
-    """The provider in a file called ``name``, and everything that is wrong with the file."""
+    """Parse the file of the provider ``name``; return the provider and all mistakes in the file."""
     problems: list[str] = []
     top = CheckedTable(data, "", problems)
     if not NAME.fullmatch(name):

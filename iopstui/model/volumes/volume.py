@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 UNITS = {"IOPS": 1.0, "MB/s": 1e6, "MiB/s": float(1 << 20), "I/Os": 1.0, "MiB": float(1 << 20)}
-"""Factors to I/Os, bytes, and both per second."""
+"""Factors that convert a unit to I/Os, bytes, I/Os per second or bytes per second."""
 MAX_AGE = datetime.timedelta(days=730)
 
 
@@ -24,7 +24,7 @@ class Source:
 
     @property
     def text(self) -> str:
-        """The page and its date, for people."""
+        """The page and its date as text."""
         return f"{self.page} ({'read' if self.read else 'of'} {self.date})"
 
     def outdated(self, today: datetime.date) -> bool:
@@ -35,8 +35,8 @@ class Source:
 @dataclass(frozen=True, slots=True)
 class Formula:
     """``base + per_gib x size + per_iops x IOPS + per_provisioned x bought IOPS``, at most
-    ``high``, at least ``low``; or ``steps`` of (up to GiB, value). It is in ``unit``; ``value_at``
-    returns I/Os or bytes."""
+    ``high``, at least ``low``; or ``steps`` of (up to GiB, value). The formula is in ``unit``;
+    ``value_at`` returns I/Os or bytes."""
 
     unit: str
     source: str
@@ -58,7 +58,7 @@ class Formula:
             value = min(value, self.high)
         if self.low is not None:
             value = max(value, self.low)
-        # what was bought is added to the capped baseline
+        # bought IOPS are added to the capped baseline
         return (value + self.per_provisioned * provisioned) * UNITS[self.unit]
 
     def _step(self, size_gib: float) -> float:
@@ -101,14 +101,14 @@ def _number_text(value: float) -> str:
 
 
 def is_monotonic(steps: Sequence[tuple[float, float]]) -> bool:
-    """Whether sizes rise, and values do not fall."""
+    """Whether sizes rise from step to step and values do not fall."""
     return all(a[0] < b[0] and a[1] <= b[1] for a, b in pairwise(steps))
 
 
 READ, WRITE = "read", "write"
 IOPS, THROUGHPUT = "iops", "throughput"
 OWN = "own"
-"""The provider if the user gave the figures as numbers."""
+"""The name of the provider if the user gave the figures as numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +121,13 @@ class IoSize:
     source: str
 
     def counted(self, size: int) -> int:
-        """As how many I/Os one of ``size`` bytes counts."""
+        """How many I/Os one I/O of ``size`` bytes counts as."""
         return max(1, -(-size // self.bytes)) if self.split else 1
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence of the provider's that no figure expresses."""
+    """A sentence of the provider that no figure expresses."""
 
     text: str
     source: str
@@ -136,7 +136,8 @@ class Note:
 @dataclass(frozen=True, slots=True)
 class Latency:
     """A promised mean latency in ns, or a ``percentile`` ("p99"), of single I/Os of ``block_size``.
-    ``rw`` is their kind ("randread"); if it has several kinds, the promise holds for each."""
+    ``rw`` is the kind of I/O ("randread"); if it names several kinds, the promise holds for
+    each."""
 
     mean_ns: float
     rw: str
@@ -147,10 +148,10 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """Burst: rates above the baseline, and for how long. ``credits`` are I/Os in a full bucket,
-    ``credit_bytes`` the same of a throughput bucket; unused baseline refills both. ``seconds`` is
-    how long a full bucket lasts at the full burst, if the provider says that instead. If none of
-    them is given, no bucket is published."""
+    """Burst: rates above the baseline, and for how long. ``credits`` are the I/Os in a full bucket,
+    ``credit_bytes`` the bytes in a full throughput bucket; unused baseline refills both.
+    ``seconds`` is how long a full bucket lasts at the full burst, if the provider says that
+    instead. If none of them is given, no bucket is published."""
 
     iops: Formula | None = None
     throughput: Formula | None = None
@@ -162,14 +163,14 @@ class Burst:
 
 @dataclass(frozen=True, slots=True)
 class Provision:
-    """Figures that can be bought: the largest values at a size. ``adds``: on top of the
+    """Figures that can be bought: the largest values at a size. ``adds``: they come on top of the
     baseline."""
 
     iops: Formula | None = None
     throughput: Formula | None = None
     adds: bool = False
     required: bool = False
-    """It must be bought: without it the class has no figure."""
+    """Whether it must be bought: without it the class has no figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +197,13 @@ class VolumeClass:
     drive: str = ""
     models: tuple[str, ...] = ()
     fixed_size: bool = False
-    """The class means a fixed size (P30), which need not be given."""
+    """Whether the class means a fixed size (P30), which then need not be given."""
     cited: Mapping[str, str] = field(default_factory=dict)
     """The sources of ``sizes`` ("size") and ``delivers``."""
 
     @property
     def id(self) -> str:
-        """ "aliyun/essd-pl1"."""
+        """The id, such as "aliyun/essd-pl1"."""
         return f"{self.provider}/{self.name}"
 
     @property
@@ -228,7 +229,7 @@ class InstanceLimit:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An instance size, with its limits without the host's cache, with it, and in a burst."""
+    """An instance size and its limits: without the host's cache, with it, and in a burst."""
 
     provider: str
     name: str
@@ -239,7 +240,7 @@ class Instance:
 
     @property
     def id(self) -> str:
-        """ "azure/Standard_D8ds_v4"."""
+        """The id, such as "azure/Standard_D8ds_v4"."""
         return f"{self.provider}/{self.name}"
 
 

@@ -16,14 +16,14 @@ from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.shares import ShareTotal
 
-# in intervals: a shorter frame can't be the busiest second, a longer one is a gap
+# as multiples of the interval: a shorter frame can't be the busiest second, a longer one is a gap
 SHORT_SHARE, LATE_FACTOR = 0.5, 1.5
 MAX_FINDINGS = 200
 
 
 class DiskTotal(Totals):
     """The totals of a disk over the whole watch; ``seconds`` were measured, ``requests_s`` is the
-    sum of the times of all its requests."""
+    total time of all its requests."""
 
     FIGURES = (DiskRates.r_s, DiskRates.w_s, DiskRates.data_s, DiskRates.r_await,
                DiskRates.w_await, DiskRates.util)  # fmt: skip
@@ -40,8 +40,8 @@ class DiskTotal(Totals):
 
 @dataclass
 class GroupTotal:
-    """What a cgroup did in the whole watch: I/Os and bytes; ``waited_s`` is the time in which one
-    of its tasks waited for I/O (``None``: not known)."""
+    """I/Os and bytes of a cgroup in the whole watch; ``waited_s`` is the time in which one of its
+    tasks waited for I/O (``None``: not known)."""
 
     name: str
     use: DiskUse = NO_USE
@@ -55,7 +55,7 @@ class GroupTotal:
             self.waited_s = (self.waited_s or 0.0) + waited / 100 * seconds
 
     def mean(self, seconds: float) -> DiskUse:
-        """Per second of the watch."""
+        """The means per second of the watch."""
         return self.use.times(1 / seconds) if seconds else NO_USE
 
 
@@ -75,8 +75,8 @@ class FindingCount:
 
 class WatchTotals:
     """Totals of a watch, which takes a sample each ``interval_s``; feed every frame and finding.
-    ``watched_s`` is the watch's length; ``gap_s`` is how much of it has no samples of its own (a
-    sample came too late); ``fired`` counts how often each trigger fired; ``share`` has the
+    ``watched_s`` is the watch's length; ``gap_s`` is the part of it without samples, because a
+    sample came too late; ``fired`` counts how often each trigger fired; ``share`` has the
     operations on the watched mounts."""
 
     def __init__(self, names: Sequence[str], interval_s: float) -> None:
@@ -115,7 +115,7 @@ class WatchTotals:
         return sorted(totals, key=lambda pair: (-pair[1].bytes_s, -pair[1].ios_s, pair[0].name))
 
     def found(self, t: float, finding: Finding) -> None:
-        """Record a finding reported at second ``t``."""
+        """Record a finding that was reported at second ``t``."""
         since_s = t if finding.since is None else finding.since
         until_s = t if finding.until is None else finding.until
         entry = self.findings.get(finding.rule)
@@ -135,7 +135,7 @@ class WatchTotals:
             entry.holds = False
 
     def trigger(self, text: str) -> None:
-        """A trigger has fired."""
+        """Record that a trigger has fired."""
         self.fired[text] = self.fired.get(text, 0) + 1
 
     def missing_s(self, name: str) -> float:

@@ -1,6 +1,6 @@
 """Triggers: "r_await>20ms for 3s", and when a watch fires one.
 
-Figures and values are those of an expectation (model/experiment/expectation.py)."""
+Figures and values are written as in an expectation (model/experiment/expectation.py)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Trigger:
     seconds: float
 
     def is_exceeded(self, value: float) -> bool:
-        """Whether a value is."""
+        """Whether a value is beyond the limit."""
         match self.op:
             case ">":
                 return value > self.limit
@@ -63,8 +63,8 @@ class TriggerFired:
 
 
 def parse_duration(text: str) -> float | None:
-    """ "30s", "30", "10m", "8h" or "2d" in seconds; ``None`` for anything else, and for 0 or more
-    than ten years."""
+    """Parse a duration: "30s", "30", "10m", "8h" or "2d" in seconds; ``None`` for anything else,
+    and for 0 or more than ten years."""
     match = _DURATION.fullmatch(text.strip())
     seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
     return seconds if 0 < seconds <= MAX_DURATION_S else None
@@ -73,8 +73,8 @@ def parse_duration(text: str) -> float | None:
 def parse_trigger(
     text: str, tree: Sequence[str], devices: Sequence[str], probed: bool = False
 ) -> Trigger:
-    """Parse a --trigger. ``tree`` and ``devices`` are those of ``parse_expectation``; ``probed``:
-    the probe counts. Raises UsageError, also for a figure that a watch does not measure."""
+    """Parse a --trigger. ``tree`` and ``devices`` are as in ``parse_expectation``; ``probed``: the
+    probe is on. Raises UsageError, also for a figure that a watch does not measure."""
     option = f"--trigger {text!r}"
     match = _TRIGGER.fullmatch(text)
     if match is None:

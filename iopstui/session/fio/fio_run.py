@@ -1,4 +1,4 @@
-"""A fio run: lay out its files, start it, follow its documents, end it."""
+"""A fio run: make its files, start it, follow its documents, end it."""
 
 from __future__ import annotations
 
@@ -51,18 +51,20 @@ ENDED = "over"
 LAST_FRAME_DELAY_S = 0.3
 MAX_MESSAGES = 200
 MAX_ALIKE = 5
-"""Messages that differ in numbers alone: a job with iodepth=256 has one for each I/O that fails."""
+"""Most messages kept that differ in numbers alone: a job with iodepth=256 has one for each I/O that
+fails."""
 MORE_ALIKE = "more such messages, with other numbers"
 GUARD_DIED = -9
 CUT_SHORT_TIMEOUT_S = 10.0
 MIN_IO_BYTES = 512
-"""Before its first I/O a job passes a few bytes to read(2)."""
+"""A job has done I/O after this many bytes: before its first I/O it passes a few bytes to
+read(2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A whole fio document. ``maybe_final``: no job was alive when it arrived; ``repeated``: it
-    then repeats the previous one."""
+    """A whole document of fio. ``maybe_final``: no job was alive when it arrived. ``repeated``: no
+    job was alive, and it repeats the previous document."""
 
     status: FioStatus
     maybe_final: bool
@@ -101,7 +103,7 @@ FioEvent = NewDocument | FioMessage | PhaseFinished | ReadyToStart | FioStarted
 
 
 def status_interval(seconds: float) -> str:
-    """The value of --status-interval. fio takes no fractions ("0.25" is rejected)."""
+    """The value of --status-interval for fio, which rejects fractions such as "0.25"."""
     milliseconds = round(seconds * 1000)
     return str(milliseconds // 1000) if milliseconds % 1000 == 0 else f"{milliseconds}ms"
 
@@ -109,7 +111,7 @@ def status_interval(seconds: float) -> str:
 def fio_command(
     fio: Fio, job: Path, output: Path, prepared: PreparedJob, interval_s: float
 ) -> list[str]:
-    """The exact arguments of a measuring run."""
+    """The arguments with which a measuring run starts fio."""
     command = [
         fio.path,
         f"--status-interval={status_interval(interval_s)}",
@@ -142,8 +144,8 @@ class FioRun:
     """Drives one ``PreparedJob`` job without blocking. ``poll`` returns the events since the last
     call.
 
-    ``before_start`` is called right before the measuring fio starts (the write guard looks
-    again there) and may raise. ``devices`` is what it works on, as the kernel names them.
+    ``before_start`` is called right before the measuring fio starts (to run the write guard's
+    checks again) and may raise. ``devices`` are the kernel names of the devices it works on.
     ``hold``: the measuring fio waits for ``start_run``. ``deadline_s``: fio is ended if neither
     ``poll`` nor ``send_heartbeat`` is called for this time."""
 
@@ -178,8 +180,8 @@ class FioRun:
         self._interval_s = interval_s
         self._before_start = before_start
         self._process: FioProcess | None = None
-        # ``send_heartbeat`` is called from another thread: it must never write to a descriptor that
-        # has become another file
+        # ``send_heartbeat`` runs in another thread: it must never write to a descriptor number that
+        # has been reused for another file
         self._closing = threading.Lock()
         self._exit_code = GUARD_DIED
         self._framer = Framer()
@@ -188,14 +190,14 @@ class FioRun:
         self._oom_kills: int | None = None
         self._watch = DeviceWatch(devices)
         self._sections = _expanded_sections(prepared.text)
-        # these access the job's file system, whose server may be gone
+        # these calls access the job's file system, whose server may be gone
         self._used_bytes = BackgroundCall(lambda: self.prepared.used_bytes(), 0)
         self._overrun = BackgroundCall(lambda: self.prepared.overrun_reason(), "")
 
     def start_phase(self) -> None:
         """Start fio for the current phase. Raises IopstuiError if that is not possible."""
         if self.phase != LAYOUT:
-            # both may refuse; then nothing must be left behind
+            # both calls may refuse the run; then nothing must be left behind
             self.prepared.finish_layout()
             self._before_start()
         private = self._private()
@@ -253,12 +255,13 @@ class FioRun:
         return self._process.guard_pid if self._process else None
 
     def has_done_io(self) -> bool:
-        """Whether one of fio's jobs has done an I/O, by the kernel's count for its process."""
+        """Whether one of fio's jobs has done an I/O, according to the kernel's counts for its
+        processes."""
         if not self.jobs_alive() or self.pid is None:
             return False
         places = [f"/proc/{pid}" for pid in children(self.pid)]
         if not places:
-            # with the option `thread` jobs are threads of fio's main process
+            # with the option `thread` the jobs are threads of fio's main process
             tasks = f"/proc/{self.pid}/task"
             places = [f"{tasks}/{tid}" for tid in list_names(Path(tasks)) if int(tid) != self.pid]
         return any(moved_bytes(place) >= MIN_IO_BYTES for place in places)
@@ -292,7 +295,7 @@ class FioRun:
         return self._threads
 
     def work(self) -> LayoutWork:
-        """Work done by its processes so far."""
+        """The work done by fio's processes so far."""
         pids = [self.pid, *descendants(self.pid)] if self.pid is not None else []
         byte_counts = [written_bytes(pid) for pid in pids]
         readable = [count for count in byte_counts if count is not None]
@@ -312,7 +315,7 @@ class FioRun:
     def bytes_written(self) -> int:
         """Bytes that the job has written so far, by the counters of its processes and of fio."""
         pids = [self.pid, *descendants(self.pid)] if self.pid is not None else []
-        # when a process ends, its count is added to its parent's
+        # the count of a process that ends is added to its parent's
         self._written_bytes = max(self._written_bytes, sum(stored_bytes(pid) or 0 for pid in pids))
         return self.bytes_written_in(RUN)
 
@@ -340,14 +343,15 @@ class FioRun:
             self._process.send_order("kill" if hard else "stop")
 
     def watch(self, raw: RawSample) -> None:
-        """End the run, as a failed one, if this sample shows that its device is gone."""
+        """Watch the device: end the run, as a failed one, if this sample shows that the device is
+        gone."""
         if self.phase != LAYOUT and not self.failure:
             self.failure = self._watch.feed(raw)
             if self.failure and self.phase == RUN:
                 self.stop()
 
     def replace(self, before: FioRun) -> None:
-        """Watch this run instead of ``before`` from now on."""
+        """Watch this run's devices in place of those of ``before`` from now on."""
         self.hold = False
         self._watch.follow(before._watch)
 
@@ -379,7 +383,7 @@ class FioRun:
             self._cut_short_at = None
         self._process.send_heartbeat()
         guard_lines = self._process.read_guard()
-        # after the guard, so that all output of a dead fio is seen before its end
+        # read after the guard's lines, so that all output of a dead fio is seen before its end
         events = self._read_output()
         for line in guard_lines:
             if line.event == "stuck":
@@ -394,7 +398,7 @@ class FioRun:
             elif line.event == "exited":
                 self._exit_code = line.numbers[0]
             elif line.event in ("over", "gone"):
-                # only now all processes of this run are gone, not just fio's main one
+                # now all processes of this run are gone, not just fio's main one
                 events += self._finish(self._exit_code)
                 break
         return events
@@ -480,7 +484,7 @@ class FioRun:
         return f"fio ended with exit code {code}" + (f": {reason}" if reason else "")
 
     def _known_cause(self, errors: set[int]) -> str:
-        """The cause of these errors and what helps, where the job's options show it; else ""."""
+        """The cause of these errors, and what helps, if the job's options show it; else ""."""
         options = dict(self.prepared.facts.options)
         trims = "trim" in options.get("rw", options.get("readwrite", ""))
         if trims and errors & {errno.ENOTTY, errno.EOPNOTSUPP}:
@@ -517,9 +521,9 @@ class FioRun:
         return reason
 
     def close(self) -> None:
-        """In any state: end fio, remove the private directory and scratch files. If a process hangs
-        in the kernel, the guard does all this, because touching that process's files would hang,
-        too."""
+        """End fio, whatever it does, and remove the private directory and scratch files. If a
+        process hangs in the kernel, the guard does all this, because touching that process's files
+        would hang, too."""
         with self._closing:
             if self._process is not None:
                 self._process.close(*([0.0] if self.hanging else []))
@@ -562,7 +566,7 @@ _IGNORED_MESSAGES = re.compile(
 
 
 def _expanded_sections(text: str) -> list[Section]:
-    """The sections of a job file, with its environment variables replaced."""
+    """The sections of a job file, with environment variables replaced."""
     return [
         Section(
             section.name, {name: expand_variables(value) for name, value in section.options.items()}
@@ -571,18 +575,18 @@ def _expanded_sections(text: str) -> list[Section]:
     ]
 
 
-# Calls that may never return, because they access a mount whose server is gone.
+# Calls that may never return, because they access a mount whose server may be gone.
 
 
 T = TypeVar("T")
 WAIT_S = 1.0
-"""A working file system nearly always answers within this time."""
+"""How long to wait for a call; a working file system nearly always answers within this time."""
 
 
 class BackgroundCall(BackgroundReader, Generic[T]):
-    """Runs ``call`` in a thread that may be left behind. The first call that does not return costs
-    ``WAIT_S``. Until it returns there is no other call, and the last answer is used (at first
-    ``first``)."""
+    """Runs ``call`` in a thread that may be left behind if the call hangs. The first call that does
+    not return costs ``WAIT_S``. Until it returns no other call is made, and the last answer is used
+    (at first ``first``)."""
 
     name = "patient"
 

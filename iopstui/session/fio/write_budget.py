@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from iopstui.preflight.prepared_job import PreparedJob
 
 STOP_TIME_S = 0.5
-"""Seconds for which fio may still write at the highest rate seen after it was told to end: it is
-checked every tenth of a second, and its jobs finish I/Os in flight."""
+"""Seconds for which fio may go on writing at the highest rate seen after it was told to end: its
+writes are checked every tenth of a second, and its jobs finish I/Os in flight."""
 CHECK_EVERY_S = 0.25
 EXAMPLE = 1_000_000_000
-"""Bytes/s, as an example for a job limited only by time."""
+"""An example of a rate in bytes/s, for a job limited only by time."""
 
 
 class WriteBudget:
     """A limit on writes. ``most`` is in bytes, over all runs of a session (``None``: no limit).
     ``used`` counts written bytes, scratch files included. ``exceeded``: a run was ended or refused
-    because of it. ``rate`` is what the session's last writing run wrote per second (``None``:
-    none)."""
+    because of it. ``rate`` is the bytes per second of the session's last run that wrote (``None``:
+    no such run)."""
 
     def __init__(self, most: int | None = None, announce: bool = False) -> None:
         self.most = most
@@ -41,14 +41,14 @@ class WriteBudget:
         self._largest_run = 0
         self._own_bytes = 0
         self._run_bytes = 0
-        """With those of the run beside it."""
+        """Bytes of this run and of the run beside it."""
         self._rate_start: tuple[float, int] | None = None
         self._rate = 0.0
         self._bound: WriteBound | None = None
 
     def forecast(self, job: PreparedJob, layout: int, devices: Mapping[str, BlockDevice]) -> str:
-        """How much the next run may write, in words. It is ended if it exceeds what its own options
-        allow."""
+        """How much the next run may write, in words. The run is ended if it writes more than its
+        own options allow."""
         from iopstui.fio.write_bound import write_bound
 
         self._bound = write_bound(
@@ -74,8 +74,8 @@ class WriteBudget:
 
     def refusal(self, layout_bytes: int, running: int = 0) -> str:
         """Return why the next run may not start, "" if it may: its scratch files, or as many bytes
-        as an earlier run wrote, would exceed the budget. ``running``: bytes that a run which has
-        not ended has written."""
+        as an earlier run wrote, would exceed the budget. ``running``: bytes written so far by a run
+        that has not ended."""
         if self.most is None:
             return ""
         remaining = self.most - self.used - running
@@ -103,7 +103,7 @@ class WriteBudget:
         self._run_bytes = max(self._run_bytes, self._own_bytes + beside)
         if self._rate_start is None:
             self._rate_start = now_s, self._run_bytes
-        # over a shorter time a burst would look like a rate
+        # over a shorter time a burst would distort the rate
         elif now_s - self._rate_start[0] >= CHECK_EVERY_S:
             rate = (self._run_bytes - self._rate_start[1]) / (now_s - self._rate_start[0])
             self._rate = max(self._rate, rate)
@@ -113,7 +113,7 @@ class WriteBudget:
             or self.used + self._run_bytes + self._rate * STOP_TIME_S < self.most
         ):
             return ""
-        # the pace of a short job means nothing if its own options end it earlier
+        # the rate of a short job does not matter if its own options end it before the limit
         bound = self._bound
         if bound is not None and bound.total and self._ends_before(bound):
             return ""
@@ -129,7 +129,7 @@ class WriteBudget:
         )
 
     def _ends_before(self, bound: WriteBound) -> bool:
-        """Whether the run ends by its own options before the limit, or exactly at it; the file
+        """Whether the run's own options end it before the limit, or exactly at it; the file
         system's own writes count."""
         remaining = (self.most or 0) - self.used
         return max(self._run_bytes, bound.total) < remaining or (
@@ -138,7 +138,7 @@ class WriteBudget:
 
     def end(self, written: int, layout: bool = False, rate: float | None = None) -> None:
         """Record that the run is over and how many bytes it wrote, at ``rate`` per second;
-        ``layout``: these were bytes of the layout."""
+        ``layout``: these bytes were written to lay out files."""
         self.rate = self.rate if layout or not rate else rate
         self._own_bytes = max(self._own_bytes, written)
         self.used += self._own_bytes
@@ -168,7 +168,7 @@ def _existing_size(job: PreparedJob, path: str, devices: Mapping[str, BlockDevic
 
 
 def bytes_written(status: FioStatus | None) -> int:
-    """Bytes written according to fio."""
+    """Bytes written so far according to fio."""
     if status is None:
         return 0
     return sum(job.directions["write"].io_bytes for job in status.jobs if "write" in job.directions)
@@ -183,7 +183,8 @@ def written_per_s(status: FioStatus | None) -> float | None:
 
 
 def _written_text(seconds: float, rate: float | None) -> str:
-    """ "about 12.1 GiB at the last run's 41.4 MiB/s"; without a known rate, an example."""
+    """How much will be written at a known rate: "about 12.1 GiB at the last run's 41.4 MiB/s";
+    without a known rate, an example."""
     if rate is None:
         return f"as much as the disk takes; 1 GB/s would be {size(round(seconds * EXAMPLE))}"
     return f"about {size(round(seconds * rate))} at the last run's {size(round(rate))}/s"
@@ -193,9 +194,9 @@ def max_writes_text(
     scratch: int, writes: bool, seconds: float | None, most: int | None, bound: int | None = None,
     rate: float | None = None,
 ) -> str:  # fmt: skip
-    """How much will be written at most, in words: ``scratch`` bytes of scratch files, and what
-    writing jobs do in ``seconds`` (``None``: not known), at most ``bound`` bytes (``None``: only
-    time limits them). Such a job wrote ``rate`` bytes/s before (``None``: not known)."""
+    """How much will be written at most, in words: ``scratch`` bytes of scratch files, and the
+    writes of jobs in ``seconds`` (``None``: not known), at most ``bound`` bytes (``None``: only
+    time limits them). ``rate``: bytes/s that such a job wrote before (``None``: not known)."""
     files = f"{size(scratch)} of scratch files" if scratch else ""
     first = f"{files}, then " if files else ""
     if not writes:

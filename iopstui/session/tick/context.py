@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """``idle_frames`` False: frames only while a job runs; True: also without one, and scratch
-    files are kept until the session ends for runs that need the same ones.
-    ``short_first_interval``: the first frame covers a shorter interval, for a user who waits at a
-    screen. ``keep_s``: how many of the last seconds are kept for a later recording. ``on_screen``:
-    while no job runs, latencies are counted if that is possible and cheap, and who uses the disks
-    is read each second. ``judge_every``: while no job runs, answers and findings are computed once
-    for this many samples together."""
+    """How a session is watched. ``idle_frames`` False: there are frames only while a job runs.
+    True: there are frames without a job as well, and scratch files are kept until the session ends
+    for runs that need the same ones. ``short_first_interval``: the first frame covers a shorter
+    interval, for a user who waits at a screen. ``keep_s``: how many of the last seconds are kept
+    for a later recording. ``on_screen``: while no job runs, the probe counts latencies if that is
+    possible and cheap, and who uses the disks is read each second. ``judge_every``: while no job
+    runs, answers and findings are computed once for this many samples together."""
 
     idle_frames: bool = True
     short_first_interval: bool = True
@@ -43,26 +43,27 @@ class Viewer:
 
     @property
     def renews_answers(self) -> bool:
-        """Whether somebody sees the figures of each second beside the answer."""
+        """Whether a user sees the figures of each second beside the answer."""
         return self.on_screen and self.short_first_interval
 
 
 NOBODY = Viewer(idle_frames=False)
-"""Follow the runs only, not the time between them."""
+"""Nobody watches: follow the runs only, not the time between them."""
 
 
 @dataclass(slots=True)
 class CurrentRun:
-    """``step`` numbers the runs of a session from 1 (0: none yet); ``fio`` is the running one,
-    ``None`` between two runs. ``Runs`` alone changes it; sampling reads it at every tick."""
+    """The current run. ``step`` numbers the runs of a session from 1 (0: none yet); ``fio`` is the
+    running one, ``None`` between two runs. Only ``Runs`` changes this; sampling reads it at every
+    tick."""
 
     step: int = 0
     fio: FioRun | None = None
 
 
 CPU_LIMIT = 5.0
-"""Percent of one CPU. The live screen takes about 2 with a job; a lower limit would warn in every
-run."""
+"""Limit in percent of one CPU. The live screen takes about 2 with a job; a lower limit would warn
+in every run."""
 SKEW_LIMIT_MS = 50.0
 FRAMES = 10
 WARN_AGAIN_S = 120.0
@@ -80,7 +81,7 @@ class OverheadMonitor:
         self._warned_at: dict[str, float] = {}
 
     def feed(self, frame: Frame) -> Iterator[str]:
-        """The warnings that this frame brings."""
+        """The warnings that follow from this frame."""
         if frame.step != self._step:
             self._step = frame.step
             self._cpu.clear()
@@ -113,15 +114,15 @@ class OverheadMonitor:
 
 
 class GuardTime:
-    """CPU time of iopstui's helper processes, the guards of successive fio runs, as one
-    increasing count in seconds."""
+    """CPU time of iopstui's helper processes, the guards of successive fio runs, in seconds, as one
+    count that only grows."""
 
     def __init__(self) -> None:
         self._ended_s = 0.0
         self._current_s = 0.0
 
     def total(self, busy_s: float | None) -> float:
-        """Return the total with the time of the current guard (``None``: there is none)."""
+        """The total CPU time, including that of the current guard (``None``: there is none)."""
         if busy_s is None or busy_s < self._current_s:
             self._ended_s += self._current_s
             self._current_s = 0.0
@@ -130,7 +131,7 @@ class GuardTime:
 
 
 def _median(values: deque[float]) -> float:
-    """Return the median; 0 before there are enough values."""
+    """The median; 0 before there are enough values."""
     return median(values) if len(values) == FRAMES else 0.0
 
 
@@ -164,7 +165,7 @@ class Context:
         self._emit_lock = threading.Lock()
 
     def listen(self, sink: Sink) -> None:
-        """Send every event to ``sink``, those kept for it first. From any thread."""
+        """Send every event to ``sink``, first those that were kept for it. From any thread."""
         with self._emit_lock:
             for event in self._unsent:
                 sink(event)
@@ -188,13 +189,14 @@ class Context:
         self.devices = read_devices(self.roots)
 
     def emit(self, event: events.Event) -> None:
-        """Record the event and send it to the sink, then the outcomes that follow from it."""
+        """Record the event and send it to the sink; then do the same with the events that follow
+        from it."""
         for outgoing in (event, *self.outcomes.feed(event)):
             self.recording.event(outgoing)
             self.emit_unrecorded(outgoing)
 
     def note(self, event: events.Event) -> None:
-        """Record the event; the caller sends it to the sink."""
+        """Record the event without sending it: the caller does that."""
         self.recording.event(event)
         for _ in self.outcomes.feed(event):
             pass
@@ -211,15 +213,15 @@ class Context:
         self.emit(events.Notice(self.now(), level, printable(text)))
 
     def warn(self, text: str) -> None:
-        """Emit a notice of level "warning"; none for ""."""
+        """Emit a notice of level "warning"; nothing for ""."""
         if text:
             self.notice("warning", text)
 
     def device(self, name: str) -> BlockDevice:
-        """A device by its kernel name. For an unknown name: a disk without details."""
+        """A device by its kernel name. An unknown name gives a disk without details."""
         device = self.devices.get(name)
         return device or BlockDevice(name, f"/dev/{name}", 0, 0, "disk", None)
 
     def disks(self) -> list[BlockDevice]:
-        """The target's device and those below it."""
+        """The target's device and the devices below it."""
         return [self.device(name) for name in self.target.tree]

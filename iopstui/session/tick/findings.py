@@ -49,11 +49,12 @@ if TYPE_CHECKING:
 
 MAX_FRAMES = 30
 REPEAT_S = 30.0
-# the I/O after a run (its write-back, the removal of its files) is not background I/O
+# number of frames after a run that are not judged as background I/O: the kernel still writes
+# back, and files are removed
 SETTLE_FRAMES = 5
-# without a job, this many seconds are judged
+# without a job, this many of the last seconds are judged
 IDLE_FRAMES = 5
-# seconds that a run has to decide a question
+# seconds that a run needs to decide a question
 ANSWER_AFTER_SECONDS = 5
 
 
@@ -62,8 +63,8 @@ class FindingTracker:
     ``REPEAT_S`` seconds while it goes on (``ended_findings`` has those that ended); and the effect
     of a changed tunable some seconds later. Between runs only the kernel's side is judged.
     ``uncounted_targets`` are the jobs' targets that are no devices, ``links`` says what lies below
-    each device, ``volume`` is the bought one. ``asks_for_processes``: the processes that do I/O are
-    worth reading (Conditions.processes), ``asks_for_groups``: the cgroups."""
+    each device, ``volume`` is the bought one. ``asks_for_processes``: it is worth reading which
+    processes do I/O (Conditions.processes); ``asks_for_groups``: the same for cgroups."""
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class FindingTracker:
         self._next_question: Finding | None = None
         self._question: tuple[Finding, SteadyRun] | None = None
         self.shape = JobShape()
-        """What the running job, or the last one, asks for."""
+        """The shape of the running job, or of the last one."""
         self._job = ""
         self._earlier: list[SteadyRun] = []
         self._reported_at: dict[str, float] = {}
@@ -101,16 +102,17 @@ class FindingTracker:
         self._drives: dict[str, DriveReading] = {}
         self._siblings = SiblingWatch()
         self.idle_rings: tuple[str, ...] = ()
-        """As in Evidence."""
+        """The programs that sleep in io_uring, as in Evidence."""
 
     def note_layout(self) -> None:
-        """Files are being laid out: writes of the run itself are not background I/O."""
+        """Note that files are being laid out: these writes are the run's own, not background
+        I/O."""
         self._frames_before_run = tuple(self._frames_between_runs)
         self._frames_between_runs.clear()
         self._frames_to_skip = 1 << 30
 
     def begin_run(self, text: str, bound: bool = False) -> None:
-        """A run of this job file begins, perhaps ``bound`` to the CPUs of queues. Earlier runs are
+        """Begin a run of this job file, perhaps ``bound`` to the CPUs of queues. Earlier runs are
         comparable only if nothing but the depth differs."""
         from iopstui.fio.job_shape import shape_of, text_without_depth
 
@@ -136,28 +138,29 @@ class FindingTracker:
         self._change, self._changed_at = None, -inf
 
     def ask(self, finding: Finding) -> None:
-        """The next run has this finding's ``options``: report what it shows."""
+        """Let the next run, which has this finding's ``options``, decide whether the finding is
+        true."""
         self._next_question = finding
 
     def note_conditions(self, now: Conditions) -> None:
-        """Last readings of the devices and CPUs."""
+        """Note the last readings of the devices and CPUs."""
         if self._start_conditions is NO_CONDITIONS:
             self._start_conditions = now
         if now.processes is None and self.conditions.processes is not None:
-            # they are read only now and then
+            # processes are read only now and then
             now = replace(now, processes=self.conditions.processes)
         self.conditions = now
 
     def note_tunable_change(self, t: float, device: str, name: str, before: str, now: str) -> None:
-        """A tunable was changed at ``t``: its effect is reported after enough seconds, and runs
-        before and after it are not compared."""
+        """Note that a tunable was changed at ``t``: its effect is reported after enough seconds,
+        and runs before and after it are not compared."""
         self._earlier = []
         if self._change is not None:
             self._changed_at = self._change.t
         self._change = TunableChange(t, device, name, before, now)
 
     def forget_tunable_change(self) -> None:
-        """The effect of the last change of a tunable is already reported."""
+        """Don't report the effect of the last change of a tunable: it is already reported."""
         if self._change is not None:
             self._changed_at, self._change = self._change.t, None
 
@@ -165,9 +168,9 @@ class FindingTracker:
         self, frame: Frame, devices: Sequence[BlockDevice], tree: Sequence[BlockDevice] = (),
         looks: bool = True,
     ) -> Iterator[Finding]:  # fmt: skip
-        """Findings of this frame that were not reported yet. ``devices`` are those that the jobs
-        work on, ``tree`` these and all below them. Without ``looks`` a frame between runs is kept
-        for the next one that is judged."""
+        """Findings of this frame that were not reported yet. ``devices`` are the devices that the
+        jobs work on, ``tree`` these and all below them. Without ``looks`` a frame between runs is
+        kept for the next one that is judged."""
         self._tree = tuple(tree or devices)
         self._drives.update(frame.nvme)
         self._siblings.feed(frame, self._tree, self.conditions)
@@ -207,7 +210,7 @@ class FindingTracker:
         yield from self._new_findings(evidence, frame, seconds)
 
     def _hung_findings(self, devices: Sequence[BlockDevice], frame: Frame) -> Iterator[Finding]:
-        """Findings without a document of fio: only a stall can be found."""
+        """Findings of a frame without a document of fio: only a stall can be found."""
         evidence = self._run_evidence(devices)
         finding = (
             no_completions(evidence) or unanswered_requests(evidence) or unanswered_smb(evidence)
@@ -217,7 +220,7 @@ class FindingTracker:
 
     @property
     def firing(self) -> list[Finding]:
-        """Findings whose rules fire now, without those that another one explains."""
+        """Findings whose rules fire now, without those that another finding explains."""
         return [one for one in self._active.firing if one.rule not in self._explained]
 
     def ended_findings(self) -> list[EndedFinding]:
@@ -228,7 +231,7 @@ class FindingTracker:
     def _new_findings(
         self, evidence: Evidence, frame: Frame, looked_s: float | None = None
     ) -> Iterator[Finding]:
-        """Findings not reported lately. ``looked_s``: the seconds since the last look."""
+        """Findings that were not reported lately. ``looked_s``: the seconds since the last look."""
         t, findings = frame.t, fired_findings(evidence)
         seconds = frame.seconds or (frame.fio.seconds if frame.fio else None) or 0.0
         seconds = seconds if looked_s is None else looked_s

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 PASS, FAIL, UNKNOWN, UNJUDGED = "PASS", "FAIL", "NOT MEASURED", "NOT JUDGED"
 VERDICTS = FAIL, UNKNOWN, UNJUDGED, PASS
-"""The gravest first."""
+"""Verdicts, the gravest first."""
 
 
 class OutcomeTracker:
@@ -60,7 +60,8 @@ class OutcomeTracker:
             self._steady_stop.begin()
 
     def _new_checker(self) -> ExpectationChecker | None:
-        """``None`` if nothing is expected; then the code that judges is not imported."""
+        """A new checker of expectations. ``None`` if nothing is expected; then the code that judges
+        is not imported."""
         if not self._expectations:
             return None
         from iopstui.model.experiment.expectation import ExpectationChecker
@@ -78,7 +79,7 @@ class OutcomeTracker:
 
     @property
     def steady(self) -> bool:
-        """True if the run has been ended, or will be, because it is steady."""
+        """True if the run has been ended, or will be ended, because it is steady."""
         return self._steady_stop is not None and self._steady_stop.steadiness is not None
 
     def feed(self, event: Event) -> Iterator[ExpectationChecked | SteadyState | Notice]:
@@ -116,10 +117,10 @@ class OutcomeTracker:
 def final_rates(
     summary: Mapping[str, Any], shared_seconds: bool = False
 ) -> dict[tuple[str, ...], float]:
-    """fio's own final IOPS and bandwidth by field path; none if stages of a job followed one
-    another (there is then no rate of the whole), if another run worked in some of its seconds
-    (``shared_seconds``), or if fio was killed (its I/Os are then counted later than its run
-    time)."""
+    """fio's own final IOPS and bandwidth by field path, for the whole run and for each job. The
+    rates of the whole run are missing if stages of a job followed one another (there is then no
+    such rate), or if another run worked in some of its seconds (``shared_seconds``). Empty if fio
+    was killed (its I/Os are then counted later than its run time)."""
     if not is_final(summary):
         return {}
     from iopstui.model.experiment.job_figures import job_figures
@@ -141,7 +142,7 @@ def final_rates(
 def without_direction(
     rates: Mapping[tuple[str, ...], float], direction: str
 ) -> dict[tuple[str, ...], float]:
-    """``rates`` without those of a direction and the totals that contain them."""
+    """``rates`` without those of one direction and the totals that contain it."""
     return {
         path: value
         for path, value in rates.items()
@@ -167,7 +168,7 @@ def outcome_text(outcome: Outcome) -> str:
 
 
 def verdict_of(judged: ExpectationChecked) -> str:
-    """PASS, FAIL, UNKNOWN or UNJUDGED."""
+    """The verdict on an outcome: PASS, FAIL, UNKNOWN or UNJUDGED."""
     if judged.passed is not None:
         return PASS if judged.passed else FAIL
     return UNKNOWN if judged.measured is None else UNJUDGED
@@ -193,7 +194,7 @@ def outcome_event_text(judged: ExpectationChecked) -> str:
 
 
 def against_baseline(judged: ExpectationChecked) -> str:
-    """The ratio with its interval, and how certain that is."""
+    """The ratio to the baseline with its interval, and how certain it is."""
     ratio = (judged.measured or 0.0) / judged.base if judged.base else 0.0
     if judged.why:
         return f", {100 * ratio:.1f} % of it; {judged.why}"
@@ -210,8 +211,8 @@ def against_baseline(judged: ExpectationChecked) -> str:
 
 
 def worst_outcome(judged: Sequence[ExpectationChecked]) -> tuple[str, str]:
-    """The worst of a run's outcomes (``verdict_of``), and a line that begins with it; if there are
-    several outcomes, they are counted and the first of the worst is named."""
+    """The worst verdict on a run's outcomes (``verdict_of``), and a line that begins with it; if
+    there are several outcomes, they are counted and the first of the worst is named."""
     verdicts = [verdict_of(check) for check in judged]
     worst = next(verdict for verdict in VERDICTS if verdict in verdicts)
     text = outcome_event_text(judged[verdicts.index(worst)])
@@ -224,7 +225,7 @@ def worst_outcome(judged: Sequence[ExpectationChecked]) -> tuple[str, str]:
 
 
 def share_text(share: float) -> str:
-    """A share in whole percent; 100 % and 0 % only if exactly all or nothing."""
+    """A share in whole percent; 100 % and 0 % only if it is exactly that."""
     percent = round(100 * share)
     if share < 1 and percent == 100:
         percent = 99
@@ -234,7 +235,7 @@ def share_text(share: float) -> str:
 
 
 def value_text(value: float, unit: str) -> str:
-    """A figure with enough digits to show on which side of a limit it is."""
+    """A figure with enough digits to show whether it is above or below a limit."""
     if unit == "ns":
         return latency(value)
     if unit == "ms":
@@ -269,7 +270,7 @@ class SteadyStop:
         self.steadiness: Steadiness | None = None
 
     def check(self, series: LoadSeries) -> str:
-        """Why the run can end now (returned once), else ""."""
+        """Return why the run can end now, once; else ""."""
         if self.steadiness is not None:
             return ""
         seconds = series.seconds
@@ -291,14 +292,15 @@ class SteadyStop:
 
 
 def steady_event(t: float, step: int, stages: Sequence[Steadiness]) -> SteadyState:
-    """The event of a run's steadiness, with its text. Its figures are of the least steady stage."""
+    """The event on a run's steadiness, with its text. Its figures are those of the least steady
+    stage."""
     worst = overall(stages)
     text = steady_text(worst) if len(stages) == 1 else _stages_text(stages)
     return SteadyState(t, step, worst.steady, worst.range, worst.slope, worst.round_s, text)
 
 
 def steady_text(steadiness: Steadiness) -> str:
-    """Result of the SNIA rule for the run or its only stage, with its meaning."""
+    """The result of the SNIA rule for the run, or for a stage of it, with its meaning."""
     if steadiness.changing:
         return (
             f"Steady state: not judged, because {steadiness.changing}= changes the load by itself"
@@ -322,7 +324,7 @@ def _stages_text(stages: Sequence[Steadiness]) -> str:
 
 
 def _names(stage: Steadiness) -> str:
-    """The sections at work."""
+    """The names of the job sections at work."""
     return ", ".join(map(printable, stage.sections[:3])) + (" ..." * (len(stage.sections) > 3))
 
 
@@ -341,7 +343,7 @@ def _round_text(round_s: float) -> str:
 
 
 def short_steady_text(steady: SteadyState) -> str:
-    """Return the text of ``steady_text`` in half a line."""
+    """The result in ``steady_text`` in half a line."""
     if steady.steady is None:
         return steady.text.partition(",")[0]
     return (

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from iopstui.linux.probe.bpf_probe import BpfProbe
 
 AUTOMATIC_MAX_IOPS = 100_000
-"""Above this rate the automatic probe is off: it would take some percent of a CPU."""
+"""At more I/Os per second the automatic probe is switched off: it would take some percent of a
+CPU."""
 AUTOMATIC_AGAIN_IOPS = AUTOMATIC_MAX_IOPS / 2
-"""Below this rate it is on again."""
+"""At fewer I/Os per second it is switched on again."""
 IDLE_TICKS = 3
-"""Ticks without a job before it is switched on automatically."""
+"""After this many ticks without a job the probe is switched on automatically."""
 
 
 class SessionProbe:
@@ -30,16 +31,16 @@ class SessionProbe:
         self._has_requests = False
         """Whether a followed disk has requests of its own: only those have details."""
         self._automatic = automatic
-        """Whether it is switched automatically, until the user switches it."""
-        # starts from 0, too: the first tick has no rate, and the screen should appear before 0.1 s
-        # of CPU time goes into the programs
+        """Whether it is switched automatically; False once the user has switched it."""
+        # counted from 0 at the start, too: the first tick has no rate, and the screen should appear
+        # before 0.1 s of CPU time goes into the programs
         self._idle_ticks = 0
         self.why_off = ""
-        """What prevents the requested probe; "" if nothing does."""
+        """Why the requested probe is off; "" if it is on."""
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What the probe counts (model/metrics/probe.py); nothing while it is off."""
+        """The things that the probe counts (model/metrics/probe.py); empty while it is off."""
         return self._probe.parts if self._probe is not None else ()
 
     def switch(self, on: bool) -> None:
@@ -58,8 +59,9 @@ class SessionProbe:
             self._context.notice("info", f"probe on: {cost_text()}{lacks}")
 
     def adjust(self, job_runs: bool, ios_s: float | None) -> None:
-        """Called each tick: unless the user has switched it, count while no job runs and the disks
-        do less than AUTOMATIC_MAX_IOPS. Without permission, silently do nothing."""
+        """Called at each tick. Unless the user has switched the probe, let it count while no job
+        runs and the disks do less than AUTOMATIC_MAX_IOPS. Without permission, silently do
+        nothing."""
         self._idle_ticks = 0 if job_runs else self._idle_ticks + 1
         if not self._automatic:
             return
@@ -80,7 +82,7 @@ class SessionProbe:
             self.close()
 
     def _begin(self) -> None:
-        # imported only when it is requested
+        # imported only when the probe is requested
         from iopstui.linux.probe.bpf import why_no_probe
         from iopstui.linux.probe.bpf_probe import BpfProbe, ProbeUnusable
         from iopstui.linux.probe.regions import regions
@@ -105,8 +107,8 @@ class SessionProbe:
             self.why_off = str(error)
 
     def take(self) -> ProbeSample | None:
-        """Return the last counts, once. A probe whose counts differ from the disks' is ended, with
-        a message."""
+        """Return the last counts, once. If the counts differ from the disks' own, end the probe
+        with a message."""
         probe = self._probe
         sample = probe.take() if probe is not None else None
         problem = probe.problem() if probe is not None else ""
@@ -119,12 +121,12 @@ class SessionProbe:
         return None
 
     def close(self) -> None:
-        """End it; idempotent."""
+        """End the probe. Idempotent."""
         probe, self._probe = self._probe, None
         if probe is not None:
             probe.close()
 
 
 def cost_text() -> str:
-    """What the probe costs, in words."""
+    """The cost of the probe in words."""
     return f"about {COST_US:.1f} µs of CPU per I/O"

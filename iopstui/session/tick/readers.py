@@ -1,5 +1,5 @@
-"""Read in the background what may hang, or takes long: conditions of the measurement, who uses the
-disks, NVMe drives, what is usual at this hour."""
+"""Readers in the background of things that may hang or take long: conditions of the measurement,
+who uses the disks, NVMe drives, what is usual at this hour."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ MAX_PROCESSES = 30
 
 
 def with_arrays(tree: Sequence[str], devices: Mapping[str, BlockDevice]) -> tuple[str, ...]:
-    """These devices, and the md arrays that they are members of, because arrays do I/O on their
-    own."""
+    """These devices, and the md arrays that they are members of (arrays do I/O on their own)."""
     arrays = [holder for name in tree if name in devices for holder in devices[name].holders
               if holder in devices and devices[holder].kind == "md"]  # fmt: skip
     return tuple(dict.fromkeys((*tree, *arrays)))
@@ -63,14 +62,14 @@ class ConditionsReader(BackgroundReader):
         job_pids: frozenset[int] | None = None,
         groups: bool = False,
     ) -> None:
-        """Begin a reading of these devices (names of ``devices``) and CPUs (none given: all that
-        are online); one that is under way goes on. ``t`` is the session's clock. ``job_pids``: also
-        read other processes that do I/O, without these. ``groups``: also read the cgroups that do
-        I/O on these devices."""
+        """Begin a reading of these devices (names of ``devices``) and CPUs (if none are given: all
+        that are online). A reading that is under way goes on. ``t`` is the session's clock.
+        ``job_pids``: also read other processes that do I/O, without these. ``groups``: also read
+        the cgroups that do I/O on these devices."""
         self._begin(self._read, t, dict(devices), tuple(names), tuple(cpus), job_pids, groups)
 
     def take(self) -> Conditions | None:
-        """The newest reading, once; ``None`` if there is nothing new."""
+        """Return the newest reading, once; ``None`` if there is nothing new."""
         return self._results.pop() if self._results and not self._closed else None
 
     def close(self) -> None:
@@ -90,7 +89,7 @@ class ConditionsReader(BackgroundReader):
     ) -> None:
         with contextlib.suppress(OSError):  # the limit of open files is reached: try again later
             if self._files is None:
-                # imported by the first reading, because nobody waits for it
+                # imported here, in the background, because nobody waits for this reading
                 from iopstui.linux.machine.conditions import ConditionsFiles
 
                 self._files = ConditionsFiles(self._roots)
@@ -104,7 +103,7 @@ class ConditionsReader(BackgroundReader):
                 self._files.close()
 
     def _cgroups(self, names: Sequence[str]) -> tuple[GroupRates, ...] | None:
-        """The cgroups' I/O since the reading before; ``None`` at the first one."""
+        """The cgroups' I/O since the previous reading; ``None`` at the first one."""
         if self._groups is None or self._groups[0] != names:
             from iopstui.linux.counters.cgroup import CgroupLoad
 
@@ -114,7 +113,7 @@ class ConditionsReader(BackgroundReader):
     def _other_programs(
         self, job_pids: frozenset[int], devices: Mapping[str, BlockDevice]
     ) -> tuple[ProcessLoad, ...] | None:
-        """Other programs' I/O since the reading before; ``None`` at the first one."""
+        """Other programs' I/O since the previous reading; ``None`` at the first one."""
         if self._processes is None:
             from iopstui.linux.process.process_io import ProcessIo
 
@@ -145,12 +144,12 @@ class ConditionsReader(BackgroundReader):
 
 EVERY_S = 1200.0
 FIRST_AT_S = 2.0
-"""A session that lasts shorter needs none."""
+"""Seconds: a session that ends earlier does not need the figures."""
 
 
 class HourBaseline(BackgroundReader):
-    """Finds what is usual at this hour, if a feature knows it. ``medians`` are by disk; empty while
-    nothing is known."""
+    """Finds what is usual at this hour, if a feature of the program knows it. ``medians`` are by
+    disk, and empty while nothing is known."""
 
     name = "hour baseline"
 
@@ -172,25 +171,25 @@ class HourBaseline(BackgroundReader):
             for module in feature_modules("hour_baseline"):
                 self.medians = module.hour_medians(devices, wall_s)
         except Exception as error:
-            # memory is short or limited: answers do without it
+            # memory is short or limited: answers do without the figures
             if not exhausted_limit(error):
                 raise
 
 
 MAX_CPU_SHARE = 0.002
-"""Share of a CPU: a reading that takes 4 ms is made every 2 s."""
+"""Share of a CPU for the readings: if one takes 4 ms, the next is made after 2 s."""
 MIN_INTERVAL_S = 1.0
 QUICK_READINGS = 4
-"""When a disk begins to be used, there are this many readings, one a second at any cost, to know at
-once who uses it."""
+"""When a disk begins to be used, this many readings are made, one a second whatever they cost, to
+know soon who uses it."""
 PAUSE_S = 20.0
 TASKS_EVERY = 4
-"""Waiting tasks are read in one out of this many later readings."""
+"""Of the later readings, one out of this many also looks for waiting tasks."""
 
 
 class UseWatch(BackgroundReader):
-    """Reads who uses the disks, as often as its cost allows, and not before ``ask``. ``eager``:
-    read every second at any cost; else at most every ``min_interval_s``."""
+    """Reads who uses the disks, as often as its cost allows, and only when ``ask`` is called.
+    ``eager``: read every second at any cost; else at most every ``min_interval_s``."""
 
     name = "disk use"
 
@@ -219,14 +218,14 @@ class UseWatch(BackgroundReader):
         self._begin(self._read, t, dict(devices), tasks)
 
     def take(self) -> DiskUse | None:
-        """The newest reading, once."""
+        """Return the newest reading, once."""
         return self._results.pop() if self._results and not self._closed else None
 
     def _read(self, t: float, devices: Mapping[str, BlockDevice], tasks: bool) -> None:
         began = time.thread_time()
         with contextlib.suppress(OSError):  # the limit of open files is reached: try again later
             if self._reader is None:
-                # imported by the first reading, because nobody waits for it
+                # imported here, in the background, because nobody waits for this reading
                 from iopstui.linux.activity.disk_use import DiskUseReader
 
                 self._reader = DiskUseReader(self._roots)
@@ -245,8 +244,8 @@ LAST_TIMEOUT_S = 1.0
 
 class DriveReader(BackgroundReader):
     """Reads the counters of the NVMe drives below a target every ``INTERVAL_S`` seconds, at the
-    beginning of a run and at its end; blocks only in ``read_last``. Nothing is read, and no thread
-    started, without an NVMe drive in the target's tree."""
+    beginning of a run and at its end; blocks only in ``read_last``. Without an NVMe drive in the
+    target's tree, nothing is read and no thread is started."""
 
     name = "drives"
 
@@ -261,7 +260,7 @@ class DriveReader(BackgroundReader):
         self._due_at = 0.0
 
     def begin(self) -> None:
-        """A run begins: compare later readings with the next one."""
+        """Note that a run begins: later readings are compared with the next one."""
         with self._lock:
             self._run += 1
             self._readings, self._first_counts = {}, {}
@@ -275,7 +274,7 @@ class DriveReader(BackgroundReader):
             self._due_at = t + INTERVAL_S
 
     def take(self) -> dict[str, DriveReading]:
-        """What was read since the last call."""
+        """The readings since the last call."""
         with self._lock:
             readings, self._readings = self._readings, {}
         return readings
@@ -283,20 +282,21 @@ class DriveReader(BackgroundReader):
     def read_last(
         self, devices: Mapping[str, BlockDevice], tree: Sequence[str]
     ) -> dict[str, DriveReading]:
-        """Read once more and wait for that, but not for a drive that hangs."""
+        """Read once more at the end of a run, and wait for the result, but not for a drive that
+        hangs."""
         self._wait(LAST_TIMEOUT_S)
         if self._start(devices, tree):
             self._wait(LAST_TIMEOUT_S)
         return self.take()
 
     def _start(self, devices: Mapping[str, BlockDevice], tree: Sequence[str]) -> bool:
-        """Whether a reading was started, or nothing can be read."""
+        """Start a reading. False if one is under way; True also if there is nothing to read."""
         if self._closed or not any(_is_nvme(devices, name) for name in tree):
             return True
         return self._begin(self._read, self._run, dict(devices), tuple(tree))
 
     def _read(self, run: int, devices: Mapping[str, BlockDevice], tree: Sequence[str]) -> None:
-        # imported by the first reading, because nobody waits for it
+        # imported here, in the background, because nobody waits for this reading
         from iopstui.linux.nvme.admin import DriveUnreadable
         from iopstui.linux.nvme.health import DriveHealth, drives_of, unprivileged_counters
 
@@ -312,7 +312,7 @@ class DriveReader(BackgroundReader):
 
     def _keep(self, run: int, controller: str, reading: DriveReading) -> None:
         with self._lock:
-            # a reading that began before the run did says nothing about it
+            # a reading that began before the run says nothing about it
             if run != self._run:
                 return
             if not reading.problem:

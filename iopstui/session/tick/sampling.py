@@ -98,7 +98,8 @@ class Sampling:
         self._hours = HourBaseline(context.roots)
         self._use = UseWatch(context.roots, min_interval_s=self._judge_every_s)
         self.disk_use: DiskUse | None = None
-        """Who used the disks in the last reading; None while a job runs, or not read yet."""
+        """Who used the disks, by the last reading; None while a job runs, and before the first
+        reading."""
         self._conditions_asked_at = -inf
         self._io_counts: object = None
         self._handover = self._handover_ends = False
@@ -106,12 +107,11 @@ class Sampling:
 
     @cached_property
     def _sampler(self) -> KernelSampler:
-        # opened at the first reading in the session's thread, so that the screen does not wait for
-        # it
+        # opened at the first reading in the session's thread, so that the screen need not wait
         irqs = [vector.irq for disk in self._context.disks() for vector in disk.irqs]
         target = self._context.target
         roots = self._context.roots
-        # a local disk has no servers; most runs don't need the import
+        # imported here, so that the screen need not wait for it
         from iopstui.linux.network import endpoints
 
         more_sources: dict[str, Callable[[], Counters | None]] = {}
@@ -133,7 +133,7 @@ class Sampling:
     def _aws_volumes(self) -> dict[str, Callable[[], Counters | None]]:
         context = self._context
         tree = [context.devices[name] for name in context.target.tree if name in context.devices]
-        # most machines have none, and load less
+        # most machines have no such counters, and load less code
         if not any("Amazon" in (device.model or "") for device in tree):
             return {}
         from iopstui.linux.nvme.aws import VolumeReader, volumes_of
@@ -149,11 +149,12 @@ class Sampling:
 
         tree = [context.devices[name] for name in context.target.tree if name in context.devices]
         read = counter_reader(context.roots, tree)
-        # most kernels have none
+        # most kernels have no such counters
         return {DIAG: read} if read() else {}
 
     def close(self) -> None:
-        """Close the kernel's files, if they were opened."""
+        """Report the stalls that still last, end the readers in the background, and close the
+        kernel's files if they were opened."""
         for stall in self._stalls.ongoing():
             self._context.emit(events.StallFound(self._context.now(), stall))
         self._conditions.close()
@@ -165,31 +166,31 @@ class Sampling:
             sampler.close()
 
     def first(self) -> None:
-        """The session's first tick: with ``short_first_interval`` the first rates come sooner; all
-        others cover whole intervals."""
+        """The session's first tick. With ``short_first_interval`` the first rates come sooner; all
+        other ticks cover whole intervals."""
         self.tick()
         if self._viewer.short_first_interval:
             self.deadline_ns -= int(max(0.0, self.interval_s - FIRST_S) * 1e9)
 
     def tick_if_due(self) -> bool:
-        """Tick if no document did; True if so."""
+        """Tick if a tick is due and no document made one; True if so."""
         if self._context.clock.monotonic_ns() < self.deadline_ns:
             return False
         self.tick()
         return True
 
     def tick(self) -> None:
-        """A tick of the monotonic clock. Missed ticks are skipped, not caught up."""
+        """Make a tick of the monotonic clock. Missed ticks are skipped, not caught up."""
         reading = self.read(None, kernel=True)
         self.sample(reading, final=False)
         self.deadline_ns = reading.arrived_ns + int(self.interval_s * 1e9)
 
     def postpone(self, seconds: float) -> None:
-        """Stop ticking for now."""
+        """Make no tick for this time."""
         self.deadline_ns = self._context.clock.monotonic_ns() + int(seconds * 1e9)
 
     def wait_for_document(self, since_ns: int) -> None:
-        """The next tick comes from fio, or from the clock if fio is late."""
+        """Wait for the next tick: it comes from fio, or from the clock if fio is late."""
         self.deadline_ns = since_ns + int(LATE_FACTOR * self.interval_s * 1e9)
 
     def read(self, status: FioStatus | None, kernel: bool) -> Reading:
@@ -250,7 +251,7 @@ class Sampling:
         return FrameBuilder(opened=target.opened, links=target.links)
 
     def _second(self, raw: RawSample, frame: Frame) -> Frame | None:
-        """The frame to be judged: samples less than a second apart are joined; ``None`` between two
+        """The frame to judge: samples less than a second apart are joined. ``None`` between two
         such frames."""
         if self._second_builder is None:
             return frame
@@ -270,7 +271,8 @@ class Sampling:
             self._context.emit(event)
 
     def _read_drives(self, last: bool) -> Mapping[str, DriveReading]:
-        """The drives' counters read beside the samples; at a run's end it waits for them."""
+        """The drives' counters, read beside the samples. At a run's end this waits for a
+        reading."""
         context = self._context
         if last:
             return self._drives.read_last(context.devices, context.target.tree)
@@ -278,7 +280,8 @@ class Sampling:
         return self._drives.take()
 
     def _conclusions(self, frame: Frame, second: Frame | None) -> Iterator[events.Event]:
-        """The stalls and findings that began or ended with this frame, and a changed answer."""
+        """The stalls and findings that began or ended with this frame, and the answer if it
+        changed."""
         context = self._context
         for stall in self._stalls.feed(frame):
             yield events.StallFound(frame.t, stall)
@@ -321,14 +324,14 @@ class Sampling:
         return answer
 
     def _read_conditions(self, frame: Frame, measuring: bool) -> None:
-        """From time to time, request a reading of the device's health and limits and of the jobs'
-        CPUs' sleep states."""
+        """From time to time, request a reading of the device's health and limits, and of the sleep
+        states of the jobs' CPUs."""
         conditions = self._conditions.take()
         if conditions is not None:
             self.findings.note_conditions(conditions)
         processes = measuring and self.findings.asks_for_processes
         groups = self.findings.asks_for_groups and frame.groups is None
-        # an unattended recorder of many disks reads the state of each
+        # rarely for an unattended recorder: a reading covers the state of each of its many disks
         often = measuring or (groups and self._viewer.judge_every == 1)
         every_s = CHECK_EVERY_S if often else max(IDLE_CHECK_EVERY_S, self._judge_every_s)
         if frame.t >= self._conditions_asked_at + every_s or processes:
@@ -345,21 +348,22 @@ class Sampling:
         return self._pinning[1].feed(jobs, lambda: online_cpus(self._context.roots))
 
     def note_tunable_change(self, names: str, name: str, before: str, now: str) -> None:
-        """A tunable of the disks ``names`` was changed: watch its effect closely."""
+        """Note that a tunable of the disks ``names`` was changed, to watch its effect closely."""
         self.findings.note_tunable_change(self._context.now(), names, name, before, now)
         self._sampler.follow_interrupts(SECONDS_COMPARED + 2)
 
     def begin_handover(self) -> None:
-        """The next run begins to work beside the active one."""
+        """Note that the next run begins to work beside the active one."""
         self._handover, self._handover_ends = True, False
 
     def end_handover(self) -> None:
-        """Only one run works from now on; the next document's interval is the last with both."""
+        """Note that only one run works from now on; the interval of the next document is the last
+        with both."""
         self._handover_ends = self._handover
 
     def await_first_io(self) -> None:
-        """Begin to watch for the job's first I/O (see ``job_did_io``), and
-        compare the drives' counters with those of now."""
+        """Begin to watch for the job's first I/O (see ``job_did_io``). From now on the drives'
+        counters are compared with their present values."""
         context = self._context
         self._io_counts = None
         self._drives.begin()
@@ -367,8 +371,8 @@ class Sampling:
 
     def job_did_io(self) -> bool:
         """Whether a disk has done I/O for the job since the last call, by its processes' own counts
-        (others may use the disk, too). Without those, whether one of the target's devices did
-        any."""
+        (others may use the disk, too). Without these counts: whether one of the target's devices
+        did any I/O."""
         names = self._context.target.devices_below
         if not names:
             return True
@@ -397,7 +401,7 @@ class Pinning:
         self._reported: set[int] = set()
 
     def feed(self, jobs: Sequence[JobThread], online: Callable[[], Sequence[int]]) -> Iterator[str]:
-        """Changes of the jobs' CPUs since the last sample, in words; one message per job.
+        """Changes of the jobs' CPUs since the last sample, in words; at most one message per job.
         ``online`` reads the online CPUs, if needed."""
         for job in jobs:
             now, samples = frozenset(job.allowed), self._samples.get(job.pid, 0)

@@ -35,7 +35,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def kernel_file_system(place: Path | int) -> str:
-    """The kind of kernel file system below a file (path or descriptor); "" for any other."""
+    """The kind of kernel file system that a file (path or descriptor) is on; "" for any other."""
     answer = ctypes.create_string_buffer(512)
     if isinstance(place, int):
         failed = _libc.fstatfs(place, answer)
@@ -43,13 +43,14 @@ def kernel_file_system(place: Path | int) -> str:
         failed = _libc.statfs(os.fsencode(place), answer)
     if failed:
         return ""
-    # struct statfs begins with f_type, a long with 32 significant bits
+    # struct statfs begins with f_type, a long of which 32 bits are significant
     (kind,) = struct.unpack_from("L", answer)
     return _MAGIC.get(kind & 0xFFFFFFFF, "")
 
 
 def removal_lock(directory: Path) -> str:
-    """The directory flag (chattr(1)) that prevents removing its files, "a" or "i"; "" if none."""
+    """The flag of the directory (chattr(1)) that prevents removing its files, "a" or "i"; "" if
+    none is set."""
     try:
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -68,7 +69,7 @@ _OCTAL = re.compile(r"\\([0-3][0-7]{2})")
 
 @dataclass(frozen=True, slots=True)
 class MountEntry:
-    """A line of mountinfo. ``elsewhere``: it is only in another mount namespace."""
+    """A line of mountinfo. ``elsewhere``: the mount is only in another mount namespace."""
 
     major: int
     minor: int
@@ -82,8 +83,8 @@ class MountEntry:
 
 @dataclass(frozen=True, slots=True)
 class MountTable:
-    """Everything mounted or swapped on. ``swaps`` are the paths in /proc/swaps; ``btrfs``
-    maps a mounted btrfs's UUID to the kernel names of its devices."""
+    """All mounts and swap areas. ``swaps`` are the paths in /proc/swaps; ``btrfs`` maps a mounted
+    btrfs's UUID to the kernel names of its devices."""
 
     entries: tuple[MountEntry, ...] = ()
     swaps: tuple[str, ...] = ()
@@ -91,7 +92,7 @@ class MountTable:
 
 
 def unescape(text: str) -> str:
-    r"""The kernel's ``\040`` style escapes (space, tab, newline, backslash, #) undone."""
+    r"""Undo the kernel's escapes such as ``\040`` (space, tab, newline, backslash, #)."""
 
     def one(match: re.Match[str]) -> str:
         return chr(int(match[1], 8))
@@ -138,7 +139,7 @@ def read_own_mounts(roots: Roots) -> tuple[MountEntry, ...]:
 
 
 def distinct_file_systems(mountpoints: Sequence[str], roots: Roots) -> tuple[str, ...]:
-    """The mount points without those of the same file system as an earlier one."""
+    """The mount points, each file system once: later ones of the same file system are left out."""
     if len(mountpoints) < 2:
         return tuple(mountpoints)
     numbers = {entry.mountpoint: (entry.major, entry.minor) for entry in read_own_mounts(roots)}
@@ -149,7 +150,8 @@ def distinct_file_systems(mountpoints: Sequence[str], roots: Roots) -> tuple[str
 
 
 def read_mounts(roots: Roots) -> MountTable:
-    """Own mounts first, then those that only other visible mount namespaces have."""
+    """All mounts: this process's own first, then those that only other visible mount namespaces
+    have."""
     own_mounts = read_own_mounts(roots)
     keys = {(e.major, e.minor, e.source, e.mountpoint) for e in own_mounts}
     foreign_mounts: list[MountEntry] = []
@@ -164,7 +166,7 @@ def read_mounts(roots: Roots) -> MountTable:
 
 
 def read_btrfs(roots: Roots) -> dict[str, frozenset[str]]:
-    """UUID -> kernel names of the member devices, for every mounted btrfs."""
+    """Kernel names of the member devices of every mounted btrfs, by UUID."""
     top = roots.sys / "fs/btrfs"
     members = {uuid: list_names(top / uuid / "devices") for uuid in list_names(top)}
     return {
@@ -219,7 +221,7 @@ def _namespace(process: str) -> str | None:
 def apply_mounts(
     devices: Mapping[str, BlockDevice], table: MountTable, roots: Roots
 ) -> tuple[dict[str, tuple[Mount, ...]], frozenset[str]]:
-    """(mounts by device name, names of devices that are swap)."""
+    """Mounts by the name of their device, and the names of devices that are swap."""
     finder = DeviceFinder(devices, roots)
     mounts: dict[str, dict[tuple[str, bool], Mount]] = {}
     for entry in table.entries:
@@ -241,7 +243,7 @@ def apply_mounts(
 
 
 def _device_of_file(path: str, table: MountTable, finder: DeviceFinder) -> str | None:
-    """The device of the file system that a swap file is in."""
+    """The device of the file system that contains a swap file."""
     on = [
         entry
         for entry in table.entries
@@ -252,7 +254,7 @@ def _device_of_file(path: str, table: MountTable, finder: DeviceFinder) -> str |
 
 
 def _members(name: str, table: MountTable) -> Iterable[str]:
-    """The device, and the other devices of the btrfs it belongs to."""
+    """The device and the other devices of its btrfs."""
     for names in table.btrfs.values():
         if name in names:
             return sorted(names)
@@ -275,7 +277,7 @@ class DeviceFinder:
         return self._numbers.get((major, minor))
 
     def by_path(self, path: str) -> str | None:
-        """The device whose node ``path`` is, through symbolic links."""
+        """The device of the node ``path``, also through symbolic links."""
         if not path.startswith("/dev/"):
             return None
         real = self._roots.dev / path[len("/dev/") :]
@@ -288,5 +290,6 @@ class DeviceFinder:
         return self._paths.get(path)
 
     def of_mount(self, entry: MountEntry) -> str | None:
-        """The device a mount is on: by its number, else by its source if that is a device."""
+        """The device that a mount is on, found by its number, else by its source if that is a
+        device."""
         return self.by_number(entry.major, entry.minor) or self.by_path(entry.source)

@@ -19,18 +19,18 @@ OPEN, MAPPED = "has it open for writing", "has it mapped for writing"
 _REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "afs", "fuse", "glusterfs"})
 # proc(5): the initial PID namespace has this number (PROC_PID_INIT_INO)
 _INITIAL_PIDS = "pid:[4026531836]"
-# range, "rw-s" or "-w-s", offset, device, inode, name
+# a line of /proc/PID/maps: range, "rw-s" or "-w-s", offset, device, inode, name
 _SHARED = re.compile(r"(?m)^([0-9a-f]+-[0-9a-f]+) .w.s [0-9a-f]+ [0-9a-f:]+ [1-9][0-9]* +(/.*)$")
 
 File = tuple[tuple[int, int], int]
-"""((major, minor) of the file system, inode)."""
+"""A file's identity: ((major, minor) of the file system, inode)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Writable:
-    """A file or device that another program may write to: ``user`` in words, and ``name`` is the
-    file's, with ``number`` (block device), ``character`` (number of a character device) or
-    ``file``; all ``None`` if it can't be examined."""
+    """A file or device that another program may write to. ``user`` is the program in words,
+    ``name`` the file's name. ``number`` is a block device, ``character`` a character device,
+    ``file`` a regular file; all three are ``None`` if the file can't be examined."""
 
     user: str
     name: str
@@ -40,12 +40,12 @@ class Writable:
 
     @property
     def unexamined(self) -> bool:
-        """Whether only its name is known."""
+        """Whether only the name of the file is known."""
         return self.number is None and self.file is None and self.character is None
 
 
 def file_identity(info: os.stat_result) -> File:
-    """A file, whatever it is called."""
+    """The identity of a file, independent of its name."""
     return (os.major(info.st_dev), os.minor(info.st_dev)), info.st_ino
 
 
@@ -53,7 +53,7 @@ class Writers:
     """Everything that other programs have open or mapped for writing now.
 
     Only processes this user may inspect are seen, so an empty answer proves nothing
-    (``hidden_programs_reason``). ``is_own`` tells the processes of our own runs, which are
+    (``hidden_programs_reason``). ``is_own`` recognises the processes of our own runs, which are
     skipped."""
 
     def __init__(self, roots: Roots, is_own: Callable[[int], bool] | None = None) -> None:
@@ -77,9 +77,9 @@ class Writers:
         files: Iterable[File] = (),
         characters: Iterable[tuple[int, int]] = (),
     ) -> tuple[str, ...]:
-        """ "name (pid N) has it open for writing": for these nodes by path, these devices by number
-        (containers, chroots and virtual machines have nodes with other names), these files under
-        any name, and these character devices."""
+        """Sentences such as "name (pid N) has it open for writing", for these nodes by path, these
+        devices by number (containers, chroots and virtual machines have nodes with other names),
+        these files under any name, and these character devices."""
         named, numbered, of_files = frozenset(nodes), frozenset(numbers), frozenset(files)
         generic = frozenset(characters)
         users = (
@@ -110,7 +110,7 @@ def writers(
 
 
 def hidden_programs_reason(roots: Roots) -> str:
-    """Why some programs that have a device open may be invisible; "" if none is."""
+    """Why some programs that have a device open may be invisible; "" if all are visible."""
     try:
         if os.readlink(roots.proc / "self/ns/pid") != _INITIAL_PIDS:
             return "programs outside this container are not visible"
@@ -178,15 +178,15 @@ def _open_files(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat_r
                 path = os.readlink(link)
             except OSError:
                 continue
-            # anything else is a socket, a pipe
+            # otherwise it is a socket or a pipe
             if path.startswith("/") and _is_writable(fdinfo):
                 is_remote = _field(fdinfo, "mnt_id") in remote.mounts
                 yield path, None if is_remote else _stat(link)
 
 
 def _descriptor_tables(process: Path) -> Iterator[Path]:
-    """Descriptor tables of a process: a thread may have its own (unshare(2)), and outlive the main
-    thread."""
+    """The descriptor tables of a process. There may be several: a thread may have its own
+    (unshare(2)), and outlive the main thread."""
     yield process
     descriptors = list_names(process / "fd")
     for thread in list_names(process / "task"):
@@ -203,7 +203,7 @@ def _mapped_files(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat
         if remote.has_file(path):
             yield path, None
             continue
-        # the name may be another file now; only root may read the mapping itself
+        # another file may have this name by now; only root may read the mapping itself
         yield path, _stat(process / "map_files" / area) or _stat(Path(f"{process}/root{path}"))
 
 
@@ -215,8 +215,8 @@ def _stat(path: Path) -> os.stat_result | None:
 
 
 class _Remote:
-    """The remote mounts of a process (proc_pid_mountinfo(5)), by number and by path; read on first
-    use."""
+    """The remote mounts of a process (proc_pid_mountinfo(5)), by number and by path; they are read
+    on first use."""
 
     def __init__(self, process: Path) -> None:
         self._process = process
@@ -252,9 +252,10 @@ def _is_writable(fdinfo: Path) -> bool:
     try:
         number = int(flags, 8)
     except ValueError:
-        # unknown: better report one too many; a closed descriptor writes nothing
+        # unreadable flags count as writable, because a false alarm is better; a closed descriptor
+        # does not
         return bool(flags)
-    # O_PATH opens nothing
+    # an O_PATH descriptor does not open the file
     return number & os.O_ACCMODE != os.O_RDONLY and not number & os.O_PATH
 
 
@@ -272,8 +273,8 @@ _ADDRESS = re.compile(r"(\d+:\d+:\d+):(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """An exported file or device: its ``path``; ``user`` serves it, in words; ``directory`` is its
-    directory below /sys, and ``ids`` are the uuid or nguid that clients see."""
+    """An exported file or device: its ``path``; ``user`` is the server in words; ``directory`` is
+    its directory below /sys, and ``ids`` are the uuid or nguid that clients see."""
 
     path: str
     user: str
@@ -287,7 +288,7 @@ def read_exports(roots: Roots) -> Iterator[Export]:
 
 
 def exports_served_here(name: str, roots: Roots) -> Iterator[Export]:
-    """The exports of this machine that its own device ``name`` is a client of: over NVMe (loop or
+    """The exports of this machine that its own device ``name`` uses as a client: over NVMe (loop or
     another transport) or LIO's loopback."""
     block = roots.sys / "class/block" / name.replace("/", "!")
     ids = {read_text(block / key) or "" for key in ("uuid", "nguid")} - {""}

@@ -1,4 +1,5 @@
-"""Rules on cgroups: one that does most of a disk's I/O, one that is slowed down by its limit."""
+"""Rules on cgroups: a group that does most of a disk's I/O, a group that is slowed down by its
+limit."""
 
 from __future__ import annotations
 
@@ -13,13 +14,14 @@ from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 
 MAIN_SHARE = 0.6
-"""Share of a disk's bytes in one direction from which on a group does most of them."""
+"""A group that has this share of a disk's bytes in one direction does most of them."""
 USED_UTIL, USED_QUEUE = 50.0, 1.0
-"""Who uses a disk is reported only if the disk is busier than one of these."""
+"""Percent busy and mean queue length: who uses a disk is reported only if the disk is above one of
+these."""
 NEAR_LIMIT = 95.0
 """A limit counts as reached from this percentage on: the kernel lets through a little less."""
 MAX_READING_AGE_S = 15.0
-"""How long (s) readings made beside the samples are used."""
+"""Readings made beside the samples are used for this many seconds."""
 
 
 def dominant_cgroup(evidence: Evidence) -> Finding | None:
@@ -39,7 +41,7 @@ def dominant_cgroup(evidence: Evidence) -> Finding | None:
 
 
 def needs_cgroup_readings(evidence: Evidence) -> bool:
-    """Whether it is worth reading which cgroups do I/O."""
+    """Whether the evidence makes it worth reading which cgroups do I/O."""
     frames = recent_frames(evidence)
     return bool(frames) and any(
         all(name in frame.disks and _is_in_use(frame.disks[name]) for frame in frames)

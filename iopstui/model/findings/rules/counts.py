@@ -40,11 +40,11 @@ from iopstui.model.rates import fmean
 from iopstui.model.samples import READ, WRITE
 from iopstui.model.sizes import size_text
 
-# another program's queue counts from these on: await, depth and use of the disk
+# await, depth and use of the disk from which on another program's queue counts
 LONG_AWAIT_MS = 5.0
 DEEP_QUEUE = 4.0
 BUSY_UTIL = 90.0
-# fio and the kernel have to be apart for this many seconds
+# fio and the kernel must disagree for this many seconds
 SECONDS_APART = 4
 
 # engines that do no I/O
@@ -87,7 +87,7 @@ def _counts_nothing(device: BlockDevice, evidence: Evidence) -> bool:
 
 
 def io_before_run(evidence: Evidence) -> Finding | None:
-    """The disk was in use right before the run began: I/O that ended before does not disturb it."""
+    """The disk was in use right before the run began. I/O that had ended by then does not count."""
     devices = evidence.devices
     idle = evidence.idle_frames[-ENOUGH_SECONDS:]
     before = device_figures(idle, devices)
@@ -135,7 +135,7 @@ def count_mismatch(evidence: Evidence) -> Finding | None:
     counted = device_io.ios_s if less else device_io.data_ios_s
     why = (_why_less if less else _why_more)(evidence, device_io, fio_s, fio_bytes_s(frames))
     if why[1] == FIND_PROGRAM and shared_device(evidence) is not None:
-        return None  # the finding "neighbour" names that program, once it is known
+        return None  # the finding "neighbour" names the other program once it is known
     return Finding(
         "disagree",
         f"fio does {units.number(fio_s)} IOPS, {device_names_text(devices)}"
@@ -209,7 +209,7 @@ def _journals_data(evidence: Evidence) -> bool:
 
 
 def _writes_are_missing(evidence: Evidence) -> bool:
-    """Whether more of the job's writes than of its reads have not reached a device."""
+    """Whether more of the job's writes than of its reads are missing at the device."""
     frames = recent_job_frames(evidence)
     account = next(device_accounts(evidence, frames), None)
     if account is None:

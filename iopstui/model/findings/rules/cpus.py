@@ -1,4 +1,5 @@
-"""Rules on CPUs: who takes them away, which ones complete I/O, and where interrupts go."""
+"""Rules on CPUs: who takes them away from jobs, which of them complete I/O, and where interrupts
+go."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def cpu_steal(evidence: Evidence) -> Finding | None:
     cpus = job_cpus(frames) if frames and frames[0].fio else set(evidence.online)
     percents: dict[int, list[float]] = {cpu: [] for cpu in cpus}
     for frame in reversed(frames):
-        # there may be hundreds: those that lost little in one second are not looked at further
+        # there may be hundreds of CPUs: leave out those that lost little in one second
         steal = steal_of(frame.cpus, percents)
         percents = {
             cpu: [*later, steal[cpu]] if cpu in steal else later
@@ -78,7 +79,7 @@ def cpu_steal(evidence: Evidence) -> Finding | None:
 
 
 def interrupts_fill_a_cpu(evidence: Evidence) -> Finding | None:
-    """A CPU without a job is fully used by completing this device's I/O."""
+    """A CPU without a job is fully busy with completing this device's I/O."""
     frames = recent_frames(evidence)
     jobs = job_cpus(frames)
     for cpu, count in sorted(mean_by_cpu(frames, "irq_s").items(), key=lambda item: -item[1]):
@@ -121,7 +122,7 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
     devices, frames = evidence.devices, recent_job_frames(evidence)
     if not devices or not frames or evidence.shape.polls:
         return None
-    # where jobs and kernel threads wait for CPUs, completions gather wherever one is free
+    # where jobs and kernel threads wait for CPUs, completions run on whatever CPU is free
     if fmean(cpu_wait_percent(frame) or 0.0 for frame in frames) >= CPU_WAIT_PERCENT:
         return None
     completions = _completions_by_cpu(frames, evidence)
@@ -149,9 +150,9 @@ def _completions_by_cpu(
     frames: Sequence[Frame], evidence: Evidence
 ) -> tuple[str, dict[int, float]] | None:
     """Which CPUs ran the completions; ``None`` if unknown. A device with several queues completes
-    inside its hard interrupts, so these are counted. With one queue, BLOCK softirqs are counted;
-    they are those of all disks, so they must not exceed the device's I/Os and must run where its
-    interrupt arrives."""
+    inside its hard interrupts, so its interrupts are counted. With one queue, BLOCK softirqs are
+    counted; they come from all disks, so they must not exceed the device's I/Os and must run where
+    its interrupt arrives."""
     block, irq = mean_by_cpu(frames, "block_s"), mean_by_cpu(frames, "irq_s")
     softirqs, interrupts = sum(block.values()), sum(irq.values())
     several = any(len(device.hctxs) > 1 for device in evidence.devices)
@@ -168,7 +169,7 @@ def _completions_by_cpu(
 
 
 def interrupt_outside(evidence: Evidence) -> Finding | None:
-    """An interrupt that is served on none of its queue's CPUs."""
+    """An interrupt that no CPU of its queue serves."""
     frames = recent_frames(evidence)
     for device, vector, counts in _interrupts_by_cpu(frames, evidence):
         cpus = next((h.cpus for h in device.hctxs if h.index == vector.hctx), ())
@@ -221,7 +222,7 @@ def interrupt_moved(evidence: Evidence) -> Finding | None:
 def _interrupts_by_cpu(
     frames: Sequence[Frame], evidence: Evidence
 ) -> list[tuple[BlockDevice, IrqVector, dict[int, float]]]:
-    """Each device's interrupts with where they were served, CPU -> count per second."""
+    """Each device's interrupts, with their count per second on each CPU that served them."""
     interrupts = []
     for device in evidence.devices:
         for vector in device.irqs:

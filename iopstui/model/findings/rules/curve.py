@@ -1,5 +1,5 @@
-"""Rules on how IOPS and latency change with depth, block size and time. One reading cannot tell a
-configured limit from the disk's own; two can."""
+"""Rules on how IOPS and latency change with depth, block size and time. One reading cannot
+distinguish a configured limit from the disk's own limit; two readings can."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FLAT_DEVIATION = 0.06
 MIN_IN_FLIGHT = 4.0
 """With fewer I/Os in flight, latency may set the rate, which is then near a limit by chance."""
 OTHERS_SHARE = 0.15
-"""A part of a device's I/Os, bytes or queue."""
+"""A larger part of a device's I/Os, bytes or queue matters."""
 
 
 def saturated_queue(evidence: Evidence) -> Finding | None:
@@ -172,8 +172,8 @@ def _reached_text(counted: Sequence[str] | None) -> str:
 
 
 def _limit_text(evidence: Evidence, now: SteadyRun, counted: Sequence[str] | None) -> str:
-    """Names the limit of the bought volume that the figure has reached; "" if it has reached none,
-    or if the volume's own count (``counted``) names another."""
+    """Name the limit of the bought volume that the figure has reached; "" if it has reached none,
+    or if the volume's own count (``counted``) names another limit."""
     volume, size = evidence.volume, now.shape.block_size
     if volume is None or not size:
         return ""
@@ -216,7 +216,7 @@ def end_of_burst(evidence: Evidence) -> Finding | None:
     was, now = fio_iops(before), fio_iops(after)
     if saturated_jobs(after)[1] or _is_used_by_others(evidence, after):
         return None
-    # the second of the step belongs to both
+    # leave out the second of the step: it belongs to both sides
     late = after[1:]
     if not is_same_workload(before, late):
         return None
@@ -271,12 +271,12 @@ def _device_took_longer(before: Sequence[Frame], after: Sequence[Frame]) -> bool
 
 
 def _is_used_by_others(evidence: Evidence, after: Sequence[Frame]) -> bool:
-    """Whether others use a good part of a device of the stack, or this is unknown."""
+    """Whether others use a good part of a device of the stack; True also if this is unknown."""
     share = others_share(evidence, after)
     return share is None or share.most >= OTHERS_SHARE
 
 
-# Whether the same load goes on, and where its rate steps down.
+# whether the same load goes on, and where its rate steps down
 
 
 MAX_STEP_SHARE = 0.75
@@ -304,11 +304,11 @@ def step_down_index(frames: Sequence[Frame]) -> int | None:
 
 
 def _has_step_down(iops: Sequence[float]) -> bool:
-    """Whether from some index on all seconds are lower than all before it. A quick check: for a
-    load without a step it nearly always fails."""
+    """Whether from some index on all seconds are lower than all seconds before it. A quick check,
+    which nearly always fails for a load without a step."""
     least = [*accumulate(iops, min)][SECONDS_PER_SIDE - 1 :]
     most = [*accumulate(reversed(iops), max)][SECONDS_PER_SIDE - 1 :]
-    # the seconds before the first split against those after it, and so on
+    # compare the seconds before the first split with those after it, and so on
     return any(map(lt, most[-1 - SECONDS_PER_SIDE :: -1], least))
 
 

@@ -44,7 +44,7 @@ def drive_throttling(evidence: Evidence) -> Finding | None:
 
 
 def _namespace(controller: str, evidence: Evidence) -> str:
-    """The only disk of this controller among those looked at; "" if it has several."""
+    """The measured disk that belongs to this controller; "" if none or several do."""
     names = [device.name for device in evidence.tree if device.name.startswith(f"{controller}n")]
     return names[0] if len(names) == 1 else ""
 
@@ -150,7 +150,7 @@ def _exceeded_text(exceeded: Mapping[str, float]) -> str:
 
 
 def _others_text(exceeded: Mapping[str, float], volumes: Sequence[VolumeGrowth]) -> str:
-    """That the volume's own limits were not exceeded at all, if only the instance's were."""
+    """Say that the volume's own limits were not exceeded at all, if that is so; else ""."""
     own = [limit for limit in LIMITS if limit.startswith("volume")]
     if any(limit in exceeded for limit in own):
         return ""
@@ -160,7 +160,8 @@ def _others_text(exceeded: Mapping[str, float], volumes: Sequence[VolumeGrowth])
 
 
 def _writes_per_day_text(evidence: Evidence, reading: DriveReading) -> str:
-    """How many times a day the drive is written at this rate; "" if its rate or size is unknown."""
+    """How many times a day this rate fills the whole drive, in words; "" if its rate or size is
+    unknown."""
     rates = [frame.total.w_bytes_s for frame in recent_frames(evidence) if frame.total is not None]
     measured = [rate for rate in rates if rate is not None]
     capacity = reading.counts.get("capacity")

@@ -28,14 +28,15 @@ IO_WAIT_PERCENT = 20.0
 LINK_USE_SHARE = 0.5
 RECENT_S = 30.0
 FIRST_S = 2.0
-"""The session itself has read the counters first by then."""
+"""If counting began before this second of the session, the text says "since the start"."""
 LOG_WIDTH = 72
 RECENT_ERROR_S = 600.0
-"""A superblock keeps its errors until it is checked; old ones say nothing about these seconds."""
+"""Older errors are ignored: a superblock keeps its errors until it is checked, and they say nothing
+about these seconds."""
 
 
 def device_temperature(evidence: Evidence) -> Finding | None:
-    """A disk at the temperature at which it slows itself down."""
+    """A disk that is at the temperature at which it slows itself down."""
     for name, state in evidence.conditions.devices.items():
         heat = state.temperature
         if heat is None or heat.limit is None or heat.limit <= 0 or heat.current < heat.limit:
@@ -84,7 +85,8 @@ def _link_bytes_s(link: Link) -> float:
 
 
 def _since_start(evidence: Evidence) -> str:
-    """From when on errors are counted: the run's begin; without a run, the session's."""
+    """From when on errors are counted, in words: the start of the run; without a run, of the
+    session."""
     began_s = evidence.start_conditions.t
     return f"since {units.clock(began_s)}" if began_s >= FIRST_S else "since the start"
 
@@ -147,8 +149,8 @@ def _file_system_errors(evidence: Evidence) -> Finding | None:
 
 
 def nvme_errors(evidence: Evidence) -> Finding | None:
-    """Resets, retries, failovers and errors that the kernel counted of an NVMe disk, its paths and
-    its controllers since the run began."""
+    """Resets, retries, failovers and errors of an NVMe disk, its paths and its controllers that the
+    kernel has counted since the run began."""
     for name, state in evidence.conditions.devices.items():
         before = evidence.start_conditions.devices.get(name, DeviceState()).nvme
         parts = [
@@ -181,8 +183,8 @@ def slow_member(evidence: Evidence) -> Finding | None:
 
 
 def slow_sibling(evidence: Evidence) -> Finding | None:
-    """One of several like disks outside of arrays takes longer than the others at such a load. Its
-    requests may be harder, which the kernel's counters do not show."""
+    """One of several like disks outside of arrays takes longer than the others at a similar load.
+    Its requests may be harder to serve, which the kernel's counters do not show."""
     odd = evidence.odd_disk
     if odd is None or odd.array:
         return None
@@ -292,7 +294,7 @@ def _meaning(md: Array) -> str:
 
 
 def lost_paths(evidence: Evidence) -> Finding | None:
-    """A multipath device of which some paths can't be used."""
+    """A multipath device with paths that can't be used."""
     for name, state in evidence.conditions.devices.items():
         if not state.lost_paths:
             continue

@@ -46,7 +46,7 @@ from iopstui.model.sizes import size_text
 
 FULL_QUEUE_SHARE = 0.9
 DEEP = 32
-"""Jobs with this iodepth gain hardly anything from a deeper one."""
+"""At this iodepth and above, a deeper queue hardly helps."""
 # the deepest C-state counts if leaving it takes this part of the latency
 WAKE_UP_SHARE = 0.2
 SLOW_CLOCK_SHARE = 0.6
@@ -61,7 +61,7 @@ def cpu_bound_jobs(evidence: Evidence) -> Finding | None:
     if not frames or evidence.shape.polls or evidence.shape.paced:
         return None
     busy, full = saturated_jobs(frames)
-    # a job whose I/Os fail at once is busy with that
+    # a job whose I/Os fail at once uses its CPU for that
     if not full or any(frame.fio.failed for frame in frames if frame.fio is not None):
         return None
     jobs = max(len(busy), evidence.shape.jobs if len(busy) >= FOLLOWED_JOBS else 1)
@@ -75,7 +75,7 @@ def cpu_bound_jobs(evidence: Evidence) -> Finding | None:
     subject = f"job {next(iter(full))} is" if len(full) == 1 else f"{len(full)} of {jobs} jobs are"
     return Finding(
         "job-cpu",
-        # first: a short line leaves out the end
+        # comes first, because a short line leaves out the end
         f"{unsent}{subject} busy {min(fmean(full.values()), 100.0):.0f} % of a CPU at "
         f"{units.number(iops_per_job)} IOPS per job: the CPU is the limit, not the disk",
         *advice,
@@ -83,14 +83,14 @@ def cpu_bound_jobs(evidence: Evidence) -> Finding | None:
 
 
 def _not_sent(evidence: Evidence, frames: Sequence[Frame]) -> str:
-    """That hardly any I/O of the job reaches a disk, and why; "" if it does."""
+    """Say that hardly any I/O of the job reaches a disk, and why; "" if it does."""
     upper = {link.name for link in evidence.links if link.below}
     lowest = [device for device in evidence.tree if device.name not in upper] or evidence.devices
     disks = device_figures(frames, lowest)
     iops = fio_iops(frames)
     if disks is None or not iops or evidence.uncounted_targets:
         return ""
-    # a job that reads needs no write-back of what was written before
+    # a job that reads need not wait for the write-back of earlier writes
     requests_s, bytes_s = disks.ios_s, disks.bytes_s
     if not evidence.shape.writes:
         requests_s, bytes_s = disks.r_s, disks.r_bytes_s
@@ -115,7 +115,8 @@ def _not_sent_end(evidence: Evidence, frames: Sequence[Frame]) -> str:
 
 
 def _advice_to_full_jobs(evidence: Evidence, frames: Sequence[Frame]) -> tuple[Advice, str]:
-    """More jobs help only on CPUs that have time, which pinned ones don't reach: (advice, key)."""
+    """Advice to add jobs, as (advice, key): they help only on CPUs that have time, which pinned
+    jobs don't reach."""
     is_pinned = all(job.pinned for job in frames[-1].jobs)
     if is_pinned or not cpus_have_time(evidence):
         return advise("larger-blocks"), ""
@@ -131,8 +132,8 @@ def _is_queue_full(evidence: Evidence, frames: Sequence[Frame]) -> bool:
 
 
 def _is_writing_back(evidence: Evidence, frames: Sequence[Frame]) -> bool:
-    """Whether the job fills the page cache faster than a fully used device writes it back: soon the
-    device will be the limit, however busy the job is now."""
+    """Whether the job fills the page cache faster than a fully used device can write it back: soon
+    the device will be the limit, even if the job's CPU is busy now."""
     buffered = evidence.shape.direct is False and evidence.shape.writes
     return buffered and always_writes(frames, evidence.devices)
 

@@ -31,12 +31,12 @@ from iopstui.model.rates import fmean
 from iopstui.model.sizes import size_text
 
 FEW_IOPS = 10.0
-# extra reads on the members of a parity array for each of its writes
+# extra reads on the members of a parity array per write to the array
 EXTRA_READS_PER_WRITE = 0.5
-# bytes moved below for each byte written above, and the part of the I/Os held by the upper layer
+# bytes moved below per byte written above, and the share of I/Os that the upper layer holds
 BYTES_BELOW_PER_BYTE = 1.5
 HELD_SHARE = 0.3
-# of a scheduler: how much longer one direction waits, in ms and as a multiple
+# how much longer one direction waits in a scheduler than the other, in ms and as a multiple
 STARVED_MS = 30.0
 STARVED_FACTOR = 5.0
 CROWDED_QUEUE = 3.0
@@ -83,7 +83,7 @@ def parity_reads(evidence: Evidence) -> Finding | None:
 def _parity_cost(
     frame: Frame, name: str, members: Sequence[str]
 ) -> tuple[float, float, float] | None:  # fmt: skip
-    """(the array's writes, its members' extra reads and writes per second) of one second."""
+    """Writes to the array, and extra reads and writes on its members: rates of one second."""
     array, under = frame.disks.get(name), [frame.disks[m] for m in members if m in frame.disks]
     if array is None or not under or not array.w_s or array.w_s < FEW_IOPS:
         return None
@@ -127,7 +127,7 @@ def first_writes(evidence: Evidence) -> Finding | None:
 def _bytes_above_and_below(
     frame: Frame, name: str, lower: Sequence[str]
 ) -> tuple[float, float] | None:
-    """(bytes written above, bytes moved below for them) of one second."""
+    """Bytes written above the layer, and the bytes moved below for them, in one second."""
     top, under = (
         frame.disks.get(name),
         [frame.disks[below] for below in lower if below in frame.disks],
@@ -176,7 +176,7 @@ def slow_direction(evidence: Evidence) -> Finding | None:
 
 
 Direction = tuple[str, float]
-"""What it is called, and the mean time of a request in ms."""
+"""What the direction is called, and the mean time of a request in ms."""
 
 
 def _directions_text(slow: Direction, fast: Direction) -> str:
@@ -189,8 +189,8 @@ def _uneven_directions(
 ) -> Iterator[tuple[BlockDevice, Direction, Direction, float]]:
     """Devices on which one direction takes at least ``least_ms`` and much longer than the other,
     with the slow and the fast direction and the requests in the device at a time. Swapping is left
-    out: the pages of a burst wait for each other. On a job's devices the job must wait for that
-    I/O."""
+    out: the pages of a burst wait for each other. On a job's devices, only directions that the job
+    waits for are returned."""
     frames = recent_frames(evidence, STARVED_FRAMES) or recent_frames(evidence)
     if any(memory_wait_percent(frame) >= MEMORY_WAIT_PERCENT for frame in frames):
         return
@@ -223,7 +223,8 @@ def _waits_for(letter: str, evidence: Evidence, frames: Sequence[Frame]) -> bool
 
 
 def _mean_await(disks: Sequence[DiskRates], side: str) -> float:
-    """Mean time of a request of one direction over all these intervals, in ms; 0.0 for too few."""
+    """Mean time in ms of a request of one direction over all these intervals; 0.0 if there are too
+    few requests."""
     rate = waited = 0.0
     for disk in disks:
         reads, writes = (disk.reads, disk.read_ms), (disk.writes, disk.write_ms)
@@ -248,7 +249,7 @@ def write_back(evidence: Evidence) -> Finding | None:
     ):
         return None
     ios = [waits.ios - (waits.cpu or 0.0) for waits in waits_by_frame]
-    # most of the time a job has a write that has not returned
+    # on average each job has a write under way for at least half of the time
     if min(ios) < 0.5 * shape.jobs:
         return None
     return Finding(

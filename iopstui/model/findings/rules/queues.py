@@ -1,4 +1,4 @@
-"""Rules on where I/Os wait: above the device, or for one of its tags."""
+"""Rules on where I/Os wait: above the device, or for one of the device's tags."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import fmean
 
 HALF_FULL, NEARLY_FULL = 0.6, 0.85
-"""Share of the tags that a job can reach."""
+"""Shares of the tags that a job can reach."""
 # least number of I/Os waiting above the device, and their least share of all in flight
 MIN_WAITING = 1.0
 MIN_WAITING_SHARE = 0.3
 MANY_WAITING = 4.0
 MANY_WAITING_SHARE = 0.5
-"""At least ``MANY_WAITING`` I/Os and this share of those in flight: most of them wait."""
+"""Most I/Os wait if they are at least ``MANY_WAITING`` and this share of those in flight."""
 BLOCKED_PERCENT = 30.0
 """Jobs that wait in io_submit for this percentage of the time submit as if they were
 synchronous."""
 BLOCKED_SHARE = 0.2
-"""Least share of the states read."""
+"""Jobs count as blocked if at least this share of the states read shows it."""
 OVER_LIMIT = 1.1
 GAIN_FACTOR = 1.15
 
@@ -98,7 +98,8 @@ def waits_above_device(evidence: Evidence) -> Finding | None:
 def _waits_for_limit(
     limit: ReachedLimit, waits_by_frame: Sequence[Waits], evidence: Evidence
 ) -> Finding | None:
-    """A known limit leaves no doubt, even at depth 1."""
+    """I/Os wait above a device because of a cgroup's limit that is reached. A known limit leaves no
+    doubt, even at depth 1."""
     name, io_limit, rate = limit
     inside = layers_down_from(name, evidence)
     waiting = [ios_above(waits, inside, evidence.shape.writes) for waits in waits_by_frame]
@@ -117,7 +118,7 @@ def _waits_for_limit(
 
 
 def _advice_to_lift(name: str, limit: IoLimit, evidence: Evidence) -> Advice:
-    """How to lift a limit, as a command where the device's number is known."""
+    """How to lift a limit; as a command if the device's number is known."""
     device = evidence.device(name)
     if device is None or device.disk:
         return advise("limit", f"{limit.file} {limit.kind}", f"the cgroup {limit.group}")
@@ -130,7 +131,8 @@ def _advice_to_lift(name: str, limit: IoLimit, evidence: Evidence) -> Advice:
 
 
 def _iocost_cause(evidence: Evidence) -> tuple[str, Advice] | None:
-    """The end of the sentence and the advice, where iocost's counter leaves no doubt."""
+    """The end of the sentence and the advice, if iocost's counter shows that iocost is the
+    cause."""
     waited = _cost_wait_percent(evidence)
     if waited is None:
         return None
@@ -142,7 +144,7 @@ def _iocost_cause(evidence: Evidence) -> tuple[str, Advice] | None:
 
 
 def _blocked_submission(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, Advice] | None:
-    """As ``_iocost_cause``, where the jobs wait inside the system call that submits."""
+    """As ``_iocost_cause``, for jobs that wait inside the system call that submits I/O."""
     shape = evidence.shape
     totals = [frame.fio.total for frame in frames if frame.fio is not None]
     slat_s = [t.iops * t.slat_ns / 1e9 for t in totals if t.iops and t.slat_ns is not None]
@@ -152,7 +154,7 @@ def _blocked_submission(evidence: Evidence, frames: Sequence[Frame]) -> tuple[st
     inside, on_cpu = 100 * min(fmean(slat_s) / shape.jobs, 1.0), fmean(used)
     if inside - on_cpu < BLOCKED_PERCENT or not _seen_blocked(evidence):
         return None
-    # iocost makes the call that submits wait: its own counter shows how long
+    # iocost makes the submitting call wait; its own counter shows how long
     if tag_shortage(evidence) is not None or _costed_devices(evidence):
         return None
     on_file = _on_file(evidence)
@@ -166,9 +168,9 @@ def _blocked_submission(evidence: Evidence, frames: Sequence[Frame]) -> tuple[st
 
 
 def _seen_blocked(evidence: Evidence) -> bool:
-    """Whether asynchronous jobs were found blocked at the ends of enough seconds. (A job
-    interrupted in a system call is ready to run, one that waits for completions sleeps.) Recordings
-    without states prove nothing about jobs that wait for a CPU."""
+    """Whether asynchronous jobs were found blocked at the ends of enough seconds. (A job that was
+    interrupted in a system call is ready to run; a job that waits for completions sleeps.)
+    Recordings without states prove nothing about jobs that wait for a CPU."""
     frames = evidence.measured[-LONG_ENOUGH:]
     if all(job.state is None for frame in frames for job in frame.jobs):
         return not jobs_wait_for_cpus(frames)
@@ -187,8 +189,8 @@ def _on_file(evidence: Evidence) -> bool:
 
 
 def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, Advice] | None:
-    """As ``_iocost_cause``, where no counter shows the cause; ``None`` if it may be something
-    else."""
+    """As ``_iocost_cause``, if no counter shows the cause; ``None`` if something else may be the
+    cause."""
     # I/Os that wait for the job's own fsync wait inside fio
     if evidence.shape.syncs or tag_shortage(evidence) is not None:
         return None
@@ -205,7 +207,7 @@ def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, A
     if not _limits_are_known(evidence):
         return None
     if not any(device.mounts for device in evidence.devices):
-        # io.latency holds a group back for the sake of another one
+        # io.latency delays one group in favour of another
         other = other_program(evidence)
         return (
             ": a cgroup's limit that can't be seen from here may hold them"
@@ -232,13 +234,13 @@ def _most_wait_above(frame: Frame) -> bool:
 
 
 def _near_limit(frames: Sequence[Frame], evidence: Evidence) -> bool:
-    """Whether some second came near a limit, which may then be the cause, so that no other is
-    named."""
+    """Whether in some second the limit was nearly reached: it may then be the cause, so that no
+    other cause is named."""
     return any(limit_reached([frame], evidence) is not None for frame in frames)
 
 
 def _now_text(limit: IoLimit, rate: float) -> str:
-    """The device's current rate; if it exceeds the limit, others do I/O as well."""
+    """The device's current rate, in words. If it exceeds the limit, others do I/O as well."""
     of_bytes = limit.kind in (READ_BYTES, WRITE_BYTES)
     text = f"{units.size(rate) if of_bytes else units.number(rate)}/s now"
     return f"{text}, with other programs'" if rate > OVER_LIMIT * limit.value else text
@@ -250,8 +252,8 @@ def _costed_devices(evidence: Evidence) -> list[str]:
 
 
 def _cost_wait_percent(evidence: Evidence) -> float | None:
-    """Percent of the time since the run began that iocost made this group wait; ``None`` if less
-    than a tenth."""
+    """Percent of the time since the run began that iocost made this group wait; ``None`` if it is
+    less than a tenth of the time."""
     seconds = evidence.conditions.t - evidence.start_conditions.t
     most = 0.0
     for name, state in evidence.conditions.devices.items():
@@ -282,7 +284,8 @@ def tag_shortage(evidence: Evidence) -> Finding | None:
     rooms = [reached_tags(device, frames) for device in devices]
     reachable = [tags for tags in rooms if tags is not None]
     capacity = sum(tags.capacity for tags in reachable)
-    # a job without a CPU can't keep a queue full, nor one that sleeps until a tag is free
+    # a job without a CPU can't keep a queue full, and neither can one that sleeps until a tag is
+    # free
     sleeps = _is_often_blocked(evidence) and not _on_file(evidence)
     sleeps = sleeps and shape.engine not in SYNCHRONOUS
     least = HALF_FULL if sleeps or jobs_wait_for_cpus(frames) else NEARLY_FULL

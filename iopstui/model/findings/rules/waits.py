@@ -45,24 +45,24 @@ from iopstui.model.metrics.frame import FINAL, RAMP, Frame
 from iopstui.model.metrics.waits import CACHED, PARITY_RAID
 from iopstui.model.rates import fmean
 
-# of all I/Os in flight, and percent of the time for each job
+# least share of all I/Os in flight, and least percentage of the time for each job
 CPU_WAIT_SHARE = 0.15
 CPU_WAIT_PERCENT = 20.0
 BUSY_WHILE_WAITING = 120.0
-"""A job's percentage of waiting for its CPU plus that CPU's idle percentage is at most this (100
-and what readings at different moments may add)."""
-# held by one layer and not below it
+"""The percentage of time that a job waits for its CPU and the idle percentage of that CPU add up to
+at most this: 100, and some more because the readings are of different moments."""
+# least share of I/Os that are in one layer and not below it
 MIN_LAYER_IOS = 2.0
 MIN_LAYER_SHARE = 0.5
-# bytes of a process, relative to others' bytes on the device
+# bytes that a process moves, relative to others' bytes on the device
 MIN_RATE_SHARE, MAX_RATE_FACTOR = 0.3, 3.0
 MAX_NAMED = 2
 UNKNOWN_PROCESS = "; no process seen does that much I/O and has all its files on {}"
-# seconds after which a neighbour is reported without its name
+# seconds after which a disturbing process is reported even if its name is not known
 NAMELESS_AFTER_SECONDS = 10
 
 FEW_IOS = 0.05
-"""Fewer than these I/Os in flight would be written as 0.0."""
+"""With fewer I/Os in flight, the text would show 0.0."""
 IDLE_POLICY = 5
 ADVICE_BY_KIND = {"dm": "table", "md": "array", "loop": "loop"}
 
@@ -95,7 +95,7 @@ def _cpu_wait_cause(frames: Sequence[Frame], evidence: Evidence) -> tuple[str, A
     cpus = sorted(job_cpus(frames))
     own_percent = job_percent(frames)
     other_percent = max(0.0, used_percent(frames, cpus) - own_percent)
-    # completions, kblockd and a layer's threads also work for the job
+    # completions, kblockd and a layer's threads do work for the job as well
     others = "other programs or threads of the kernel"
     usage = f"{others} use {other_percent:.0f} % of a CPU on {cpus_text(cpus)}"
     if any(job.policy == IDLE_POLICY for job in jobs):
@@ -165,7 +165,8 @@ def _layer_cause(
         return why, advise("cpu-users")
     if device is None:
         return "it holds them back", NO_ADVICE
-    # reads that the page cache of the loop's file answers would be slower with direct I/O
+    # reads that are answered by the page cache of the loop device's file would be slower with
+    # direct I/O
     cached = device.kind == "loop" and not all(
         _passes_all_on(frame, device.name, lower) for frame in frames
     )
@@ -180,7 +181,7 @@ def _passes_all_on(frame: Frame, name: str, lower: Sequence[str]) -> bool:
 
 
 def no_completions(evidence: Evidence) -> Finding | None:
-    """A run in which nothing has completed for some seconds, though I/Os are waiting."""
+    """During a run nothing has completed for some seconds, though I/Os are waiting."""
     suspended = [name for name, state in evidence.conditions.devices.items() if state.suspended]
     quiet = newest_frames_while(
         evidence, lambda frame: _is_idle(evidence, frame) and (
@@ -229,7 +230,7 @@ def _in_flight(evidence: Evidence, frame: Frame) -> int:
 
 
 def _is_blocked(evidence: Evidence, frame: Frame) -> bool:
-    """Whether every job waits in the kernel. One that pauses itself or is stopped does not, and a
+    """Whether every job waits in the kernel. A job that pauses itself or is stopped does not, and a
     job that has not done any I/O yet may still open its files."""
     has_begun = any(one.fio is not None and one.fio.total.ios for one in evidence.frames)
     return has_begun and bool(frame.jobs) and all(job.state == BLOCKED for job in frame.jobs)
@@ -267,8 +268,8 @@ def other_program(evidence: Evidence) -> Finding | None:
 
 
 def _load_text(load: ProcessLoad, most: float) -> str:
-    """A process with its rates. They are left out if they exceed ``most`` (bytes/s), what the
-    device does now."""
+    """A process with its rates. The rates are left out if they exceed ``most``, the bytes/s that
+    the device does now."""
     group = f" in {load.group}" * bool(load.group)
     rates = (f": {units.size(load.read_bytes_s)}/s read, {units.size(load.write_bytes_s)}/s "
              "written")  # fmt: skip
@@ -277,14 +278,14 @@ def _load_text(load: ProcessLoad, most: float) -> str:
 
 
 def needs_process_readings(evidence: Evidence) -> bool:
-    """Whether it is worth reading which processes do I/O."""
+    """Whether the evidence makes it worth reading which processes do I/O."""
     return shared_device(evidence) is not None
 
 
 def _processes_on(name: str, processes: Sequence[ProcessLoad], others: Flows) -> list[ProcessLoad]:
     """The processes that do a good part of others' reads or writes on this device, the busiest
-    first. /proc/PID/io adds up all disks, so only one whose files are all on this device counts,
-    and none that moves far more than others do there."""
+    first. /proc/PID/io adds up all disks, so only a process whose files are all on this device
+    counts, unless it moves far more than others do there."""
     moved = others[READS].bytes_s, others[WRITES].bytes_s
     fitting = []
     for process in processes:

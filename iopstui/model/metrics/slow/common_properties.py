@@ -33,15 +33,15 @@ from iopstui.model.samples import Exemplar
 
 MAX_FALSE_SHARE = 0.01
 MAX_ODDS = 1_000_000
-"""Nobody can tell smaller chances apart."""
+"""Largest odds that are shown (1 in this many): nobody can tell smaller chances apart."""
 MIN_SHARE = 0.6
-"""A property that a smaller part of the slow requests have explains too little."""
+"""A property that fewer of the slow requests have explains too little."""
 REGION_SHARES = (1.0, 0.8)
-"""Shares of the slow requests' events that a region holds."""
+"""A region is sought for each of these shares of the slow events."""
 
 PAUSE_NS = 20_000_000
 PAUSE_TIMES = 10
-"""A pause is reported if the median of its requests is at least ``PAUSE_NS`` and ``PAUSE_TIMES``
+"""A pause is reported if the median of its requests is at least ``PAUSE_NS``, and ``PAUSE_TIMES``
 the median of the random ones. On a quiet machine a late CPU delays a queue of a few requests by 1
 to 19 ms several times a second, which is not a pause of the disk."""
 
@@ -60,15 +60,15 @@ _PROPERTIES: Mapping[str, tuple[Property, Callable[[object], str]]] = {
     "flush": (lambda request: request.beside_flush or None,
               lambda _: "were in flight together with a flush"),
 }  # fmt: skip
-"""Value of each property and words for it."""
+"""For each property, the function that reads it and the one that puts its value into words."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommonProperty:
     """``slow_with`` of ``slow`` slow requests of a direction have a property, and ``sample_with``
     of ``sample`` random ones; the slow ones were ``events`` separate events. ``chance`` is the
-    probability (0 to 1) of this or more by itself, ``None`` if they are one event. ``disks`` names
-    their disks if a stack has requests on several layers."""
+    probability (0 to 1) that this many or more have it by chance, ``None`` if they are one event.
+    ``disks`` names their disks if a stack has requests on several layers."""
 
     kind: str
     words: str
@@ -82,8 +82,8 @@ class CommonProperty:
 
     @property
     def text(self) -> str:
-        """ "9 of the 10 slowest reads were completed on CPU 3, of 10 random ones 1 (8 separate
-        events, by chance: 1 in 2,800)"."""
+        """A sentence: "9 of the 10 slowest reads were completed on CPU 3, of 10 random ones 1 (8
+        separate events, by chance: 1 in 2,800)"."""
         scope = f"of {self.disks} " if self.disks else ""
         compared = (
             f"{self.slow_with} of the {self.slow} slowest {plural(self.kind)} {scope}{self.words}, "
@@ -97,15 +97,15 @@ class CommonProperty:
 
 
 def plural(kind: str) -> str:
-    """ "reads", "flushes"."""
+    """The name of the requests: "reads", "flushes"."""
     return f"{kind}es" if kind == FLUSHES else f"{kind}s"
 
 
 def common_properties(exemplars: Sequence[Exemplar]) -> list[CommonProperty]:
-    """What the slow ones among these requests have in common: directions in which most of them are
-    one event, then properties, the least likely first. A property has at most one value in a
-    direction; if several properties fit the same requests (a CPU and its queue), only the first is
-    listed."""
+    """What the slow ones among these requests have in common: first the directions in which most of
+    them are one event, then properties, the least likely by chance first. A property is reported
+    with at most one value per direction; if several properties fit the same requests (a CPU and its
+    queue), only the first is listed."""
     marked = mark_flushes(exemplars)
     directions = [compared for kind in SLOW_KINDS for compared in slow_events(kind, marked)]
     questions = [question for compared in directions for question in _questions(compared)]
@@ -131,8 +131,8 @@ def common_properties(exemplars: Sequence[Exemplar]) -> list[CommonProperty]:
 
 
 def slow_requests_text(frame: Frame) -> Iterator[str]:
-    """The slowest request of each direction in a frame's second, and what the slow ones have in
-    common; nothing without the probe's requests."""
+    """Text on the slowest request of each direction in a frame's second, and on what the slow ones
+    have in common; empty without the probe's requests."""
     probe = frame.probe
     exemplars = probe.exemplars if probe is not None else ()
     for kind in SLOW_KINDS:
@@ -156,8 +156,8 @@ def tail(least: int, matching: int, drawn: int, total: int) -> float:
 class _Question:
     """Is a property, given as a ``predicate``, more frequent among the slow requests ``compared``?
     ``matching`` are the positions of the requests that have it. ``chance`` is the probability that
-    at least as many slow events have it by itself, ``least_chance`` the smallest that these numbers
-    allow."""
+    at least as many slow events have it by chance, ``least_chance`` the smallest probability that
+    these numbers allow."""
 
     compared: SlowEvents
     name: str
@@ -183,7 +183,7 @@ class _Question:
 
     @property
     def claim(self) -> CommonProperty:
-        """The property with its counts, for a question whose answer is yes."""
+        """The property with its counts, to report if the answer to the question is yes."""
         compared, slow_with = self.compared, len(self.slow_with)
         return CommonProperty(
             compared.kind, self.predicate, slow_with, len(compared.slow),
@@ -250,7 +250,8 @@ def _question(
 
 
 def _regions(compared: SlowEvents, disk: str) -> Iterator[_Question]:
-    """For each share of the slow events on this disk, the shortest region that holds it."""
+    """For each of REGION_SHARES, the shortest region of the disk that has this share of the slow
+    events."""
     events = sorted(
         (request.offset, position) for position in compared.slow_events | compared.sample_events
         if (request := compared.requests[position]).disk == disk and request.offset is not None
@@ -268,9 +269,9 @@ def _region(
     slow: Sequence[int],
     count: int,
 ) -> _Question:
-    """The shortest region, counted in ``events`` (offset and position), with ``count`` of the
-    ``slow`` ones. Ordered by place, any ``length`` neighbours are equally likely to be slow, so the
-    chance is at most the sum over all such regions."""
+    """The shortest region, counted in ``events`` (offset and position), that has ``count`` of the
+    ``slow`` ones. In the order of offsets, each run of ``length`` neighbours is equally likely to
+    be slow, so the chance is at most the sum over all such runs."""
     length, first = min(
         (slow[n + count - 1] - slow[n] + 1, slow[n]) for n in range(len(slow) - count + 1)
     )
@@ -289,8 +290,8 @@ def _region(
 
 
 def _answerable(least: Iterable[float]) -> int:
-    """How many questions can be answered; a property too rare to pass does not count (Tarone,
-    1990)."""
+    """How many questions can be answered. A property that is too rare for a significant result does
+    not count (Tarone, 1990)."""
     sorted_least = sorted(least)
     for count in range(1, len(sorted_least) + 1):
         if sum(chance <= MAX_FALSE_SHARE / count for chance in sorted_least) <= count:

@@ -1,7 +1,7 @@
 """The slowest I/Os of a run from fio's own log of each I/O (write_lat_log with log_offset).
 
-It has only the job's side: nothing is known about the kernel's. A line is ``time, latency,
-direction, size, offset, ...``: ms since the job began, ns, 0 to 2, bytes."""
+The log shows only the job's side, nothing about the kernel's. A line is ``time, latency, direction,
+size, offset, ...``: ms since the job began, ns, 0 to 2, bytes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SlowIos:
 
     @property
     def count(self) -> int:
-        """I/Os in the logs."""
+        """The number of I/Os in the logs."""
         return sum(selection.count for selection in self._selections.values())
 
     def read(self, job: int, lines: Iterable[bytes]) -> None:
@@ -86,14 +86,15 @@ class SlowIos:
         selection.next_sampled = number + int(skipped) + 1
 
     def slowest(self) -> Iterator[SlowIo]:
-        """The slowest of each direction, the slowest first."""
+        """The slowest I/Os of each direction, the slowest first."""
         for direction in sorted(self._selections):
             ordered = sorted(self._selections[direction].slow, reverse=True)[:TOTAL_COUNT]
             yield from filter(None, (_parse(line, job) for _, _, line, job in ordered))
 
     def claims(self, one_file: bool) -> list[str]:
-        """What the slowest have in common, compared with the random ones, in words. With several
-        files (not ``one_file``) the log does not say to which file an offset belongs."""
+        """What the slowest I/Os have in common, compared with the random ones, in words. With
+        several files (not ``one_file``) offsets are not compared, because the log does not say to
+        which file they belong."""
         exemplars = []
         for selection in self._selections.values():
             slow = {number for _, number, _, _ in selection.slow}
@@ -109,7 +110,7 @@ class SlowIos:
 
 
 def slow_ios_object(ios: SlowIos, one_file: bool) -> dict[str, Any]:
-    """The figures as plain data, for a run's summary."""
+    """The slowest I/Os as plain data, for a run's summary."""
     return {
         "ios": ios.count,
         "slowest": [asdict(slow_io) for slow_io in ios.slowest()],
@@ -118,7 +119,7 @@ def slow_ios_object(ios: SlowIos, one_file: bool) -> dict[str, Any]:
 
 
 def slow_ios(data: Mapping[str, Any]) -> list[SlowIo]:
-    """The slowest I/Os of a summary."""
+    """The slowest I/Os in a summary."""
     return [SlowIo(**row) for row in data.get("slowest", ())]
 
 
@@ -134,8 +135,8 @@ def _parse(line: bytes, job: int) -> SlowIo | None:
 
 
 def _exemplar(io: SlowIo, one_file: bool, slow: bool) -> Exemplar:
-    """An I/O as an exemplar. Unknown properties (CPU, queue ...) are equal in all, so they are
-    never claimed."""
+    """An I/O as an exemplar. Unknown properties (CPU, queue ...) are the same in all I/Os, so they
+    are never reported as common."""
     completed_ns = round(io.t * 1000) * NS_PER_MS
     return Exemplar(
         disk="its file", kind=io.direction, slow=slow, sampled=not slow, sector=None,

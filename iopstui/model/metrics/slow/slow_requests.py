@@ -1,4 +1,4 @@
-"""Single requests: what is known about each, and words for it."""
+"""Single requests: the known facts on each, and words for them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from iopstui.model.samples import Exemplar
 FLUSHES = "flush"
 SLOW_KINDS = (*KINDS, FLUSHES)
 TOTAL_COUNT = 10
-"""How many of each direction are shown for a whole run."""
+"""How many requests of each direction are shown for a whole run."""
 COMPARED_COUNT = 50
-"""How many of each direction are kept for a whole run, with as many random ones."""
+"""How many of the slowest requests of each direction are kept for a whole run, with as many random
+ones."""
 # enum req_op and the flags above it (include/linux/blk_types.h), as blk_fill_rwbs shows them
 _OPERATIONS = {0: "R", 1: "W", 2: "F", 3: "D", 5: "DE"}
 _FLUSH_BEFORE = 1 << 18
@@ -35,7 +36,7 @@ def rwbs(flags: int) -> str:
 
 
 def stages_text(request: Exemplar) -> str:
-    """How its time was spent: "2.11 ms queued, 7.10 ms device"."""
+    """How the request's time was spent: "2.11 ms queued, 7.10 ms device"."""
     parts = (
         ("tried before", request.tried_ns), ("plugged", request.plugged_ns),
         ("queued", request.queued_ns), ("device", request.device_ns),
@@ -44,7 +45,7 @@ def stages_text(request: Exemplar) -> str:
 
 
 def request_text(request: Exemplar) -> str:
-    """A description: "sector 2048, 4 KiB RS, fio (700), CPU 0 → 1"."""
+    """A description of a request: "sector 2048, 4 KiB RS, fio (700), CPU 0 → 1"."""
     location = (
         "" if request.sector is None else f"sector {request.sector}, {units.size(request.size)} "
     )
@@ -54,17 +55,18 @@ def request_text(request: Exemplar) -> str:
 
 
 def completion_second(exemplar: Exemplar, probe: ProbeInterval, t: float) -> float:
-    """When a request completed, in seconds of the session; ``t`` is the frame's with this probe."""
+    """When a request completed, in seconds of the session; ``t`` is the time of the frame that has
+    this ``probe``."""
     return t - probe.age_s - (probe.read_ns - exemplar.completed_ns) / 1e9
 
 
 def slowest(exemplars: Iterable[Exemplar], count: int) -> list[Exemplar]:
-    """The slowest of these."""
+    """The slowest of these requests."""
     return nlargest(count, exemplars, key=lambda request: request.total_ns)
 
 
 def mark_flushes(exemplars: Sequence[Exemplar]) -> Sequence[Exemplar]:
-    """The requests, with a mark on those that were in flight together with a flush."""
+    """The requests; those in flight together with a flush are marked."""
     flushes = [
         (request.began_ns, request.completed_ns) for request in exemplars if request.kind == FLUSHES
     ]
@@ -98,12 +100,12 @@ class SlowestTotal:
             if request.slow:
                 self._add(completion_second(request, probe, frame.t), request)
         for request in exemplars:
-            # the number of flushes is not known
+            # flushes are left out, because their number is not known
             if request.sampled and counts.get(request.kind):
                 self._add_sampled(_sampling_key(request, counts[request.kind]), request)
 
     def join(self, later: SlowestTotal) -> None:
-        """Add those of later frames."""
+        """Add the requests of later frames."""
         for rows in later._slowest.values():
             for t, request in rows:
                 self._add(t, request)
@@ -112,11 +114,13 @@ class SlowestTotal:
                 self._add_sampled(lot, request)
 
     def slowest_of(self, kind: str) -> list[tuple[float, Exemplar]]:
-        """Those of a direction on the uppermost disks that have any, the slowest first."""
+        """The slowest requests of a direction, from the uppermost disks that have any, the slowest
+        first."""
         return next(iter(self._by_level(kind)), [])
 
     def all(self) -> list[tuple[float, Exemplar]]:
-        """By direction and level, each with the slowest first."""
+        """The slowest requests of all directions and levels, by direction and level, the slowest
+        first."""
         return [row for kind in SLOW_KINDS for rows in self._by_level(kind) for row in rows]
 
     def _by_level(self, kind: str) -> list[list[tuple[float, Exemplar]]]:
@@ -124,8 +128,8 @@ class SlowestTotal:
         return [self._slowest[key][:TOTAL_COUNT] for key in keys]
 
     def selection(self) -> list[Exemplar]:
-        """The COMPARED_COUNT slowest of each direction and level, and as many random ones, marked
-        as such: what ``common_properties`` compares."""
+        """The COMPARED_COUNT slowest requests of each direction and level, and up to as many random
+        ones that are not among them, marked as such: the input of ``common_properties``."""
         requests = [request for rows in self._slowest.values() for _, request in rows]
         slow = {id(request) for request in requests}
         return requests + [
@@ -149,13 +153,13 @@ class SlowestTotal:
 
 
 def _count(probe: ProbeInterval, kind: str) -> int:
-    """The requests of a direction that were completed."""
+    """How many requests of a direction were completed."""
     return sum(by_kind[kind].device.ios for by_kind in probe.disks.values() if kind in by_kind)
 
 
 def _sampling_key(request: Exemplar, count: int) -> float:
-    """A reproducible pseudo-random number: the requests with the lowest are a random sample of all,
-    in whatever order they come. Each second's own sample has the same size, so a request of a
+    """A reproducible pseudo-random number: the requests with the lowest numbers are a random sample
+    of all, regardless of their order. Each second's own sample has the same size, so a request of a
     second with ``count`` requests is weighted by that number (Efraimidis and Spirakis, 2006;
     Fibonacci hashing of the time)."""
     hash_value = request.completed_ns * 0x9E3779B97F4A7C15 & 0xFFFF_FFFF_FFFF_FFFF
@@ -174,7 +178,7 @@ EVENT_NS = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class SlowEvents:
-    """The requests of a direction that are compared, of the disks of one level: ``slow`` ones, and
+    """The requests of one direction to compare, from the disks of one level: ``slow`` ones, and
     random ones (``sample``) that are not slow. ``slow_events`` and ``sample_events`` are the
     positions in ``requests`` of one request of each event. ``disks`` names the disks if there are
     other levels."""
@@ -188,13 +192,13 @@ class SlowEvents:
 
     @property
     def requests(self) -> tuple[Exemplar, ...]:
-        """The slow ones, then the random ones."""
+        """The slow requests, then the random ones."""
         return (*self.slow, *self.sample)
 
 
 def by_level(exemplars: Iterable[Exemplar]) -> dict[int, list[Exemplar]]:
-    """The requests by the level of their disk. Levels are not mixed: an I/O has a request on each,
-    the upper ones always take longer, and it would be compared with itself."""
+    """The requests by the level of their disk. Levels are not mixed: an I/O has a request on each
+    level, the upper requests always take longer, and the I/O would be compared with itself."""
     levels: dict[int, list[Exemplar]] = {}
     for exemplar in exemplars:
         levels.setdefault(exemplar.level, []).append(exemplar)
@@ -202,8 +206,8 @@ def by_level(exemplars: Iterable[Exemplar]) -> dict[int, list[Exemplar]]:
 
 
 def slow_events(kind: str, exemplars: Sequence[Exemplar]) -> list[SlowEvents]:
-    """The requests of a direction to compare, by level; none without both slow and random
-    requests."""
+    """The requests of a direction to compare, by level; nothing for a level without both slow and
+    random requests."""
     levels = by_level(exemplar for exemplar in exemplars if exemplar.kind == kind)
     several = len(levels) > 1
     events = [_compare_level(kind, level_requests, several) for level_requests in levels.values()]
@@ -212,7 +216,7 @@ def slow_events(kind: str, exemplars: Sequence[Exemplar]) -> list[SlowEvents]:
 
 def _compare_level(kind: str, requests: Sequence[Exemplar], several: bool) -> SlowEvents | None:
     slow = tuple(exemplar for exemplar in requests if exemplar.slow)
-    # a request that is both says nothing about the difference
+    # a request that is both slow and random says nothing about the difference
     sample = tuple(exemplar for exemplar in requests if exemplar.sampled and not exemplar.slow)
     if not slow or not sample:
         return None

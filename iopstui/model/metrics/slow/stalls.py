@@ -1,8 +1,8 @@
 """Stalls: spans in which a disk completed nothing while requests were in flight.
 
-/proc/diskstats is read once per interval, so it bounds a stall from both sides: it lasted at least
-from the first reading that shows it to the last one, and at most one interval more at each end. If
-requests arrived at an idle disk, the disk's own busy time shows when it began."""
+/proc/diskstats is read once per interval, so it bounds a stall from both sides: the stall lasted at
+least from the first reading that shows it to the last one, and at most one interval more at each
+end. If requests arrived at an idle disk, the disk's own busy time shows when it began."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.frame import Frame
 
 MIN_STALL_S = 0.5
-"""Shorter ones are not reported: a single slow request of a quiet disk looks the same."""
+"""Shorter stalls are not reported: a single slow request of a quiet disk looks the same."""
 REPORT_ONGOING_S = 3.0
 DISKSTATS = "diskstats"
 
@@ -35,7 +35,7 @@ class Stall:
 
     @property
     def text(self) -> str:
-        """ "vda completed nothing for 2 to 4 s from 0:12 on, 32 requests in flight"."""
+        """A sentence: "vda completed nothing for 2 to 4 s from 0:12 on, 32 requests in flight"."""
         if not self.ended:
             lasted = f"{self.seconds:.1f} s so far"
         elif self.at_most is None:
@@ -63,7 +63,8 @@ _FULLY_BUSY = 0.98
 
 @dataclass(slots=True)
 class _OpenStall:
-    """A current stall, and the ``earliest`` time it can have begun (``None``: not known)."""
+    """A current stall, and the ``earliest`` time at which it can have begun (``None``: not
+    known)."""
 
     stall: Stall
     earliest: float | None
@@ -76,10 +77,10 @@ class StallWatch:
     def __init__(self) -> None:
         self._open: dict[str, _OpenStall] = {}
         self._before: dict[str, tuple[float, int | None]] = {}
-        """By disk: the start of the frame before, and the requests in flight at its end."""
+        """For each disk the start of the frame before, and the requests in flight at its end."""
 
     def feed(self, frame: Frame) -> Iterator[Stall]:
-        """Stalls that ended in this frame, and current ones that have lasted REPORT_ONGOING_S."""
+        """Stalls that ended in this frame, and current stalls that have lasted REPORT_ONGOING_S."""
         if frame.seconds is None:
             return
         begin = frame.t - frame.seconds
@@ -93,7 +94,7 @@ class StallWatch:
             yield from self._end(name, None)
 
     def ongoing(self) -> Iterator[Stall]:
-        """Stalls that go on at the end of the session."""
+        """Stalls that have not ended by the end of the session."""
         for stall in self._open.values():
             if stall.stall.seconds >= MIN_STALL_S:
                 yield replace(stall.stall, at_most=None, ended=False)
@@ -113,7 +114,8 @@ class StallWatch:
             yield replace(open_stall.stall, ended=False)
 
     def _stall_start(self, name: str, disk: DiskRates, now: float) -> tuple[float, float | None]:
-        """The latest and the earliest time it can have begun (earliest ``None``: not known)."""
+        """The latest and the earliest time at which the stall can have begun (earliest ``None``:
+        not known)."""
         before = self._before.get(name)
         if before is not None and before[1]:
             return now - disk.seconds, before[0]
@@ -123,7 +125,7 @@ class StallWatch:
         return start, None if before is None and busy > _FULLY_BUSY else start
 
     def _end(self, name: str, now: float | None) -> Iterator[Stall]:
-        """``now`` is ``None`` if the disk has gone."""
+        """End a stall. ``now`` is ``None`` if the disk has gone."""
         open_stall = self._open.pop(name)
         if open_stall.stall.seconds >= MIN_STALL_S:
             at_most = None

@@ -20,18 +20,19 @@ from iopstui.model.metrics.shares import NFS_PROTOCOL, OperationRates, Share, su
 from iopstui.model.sizes import KIB
 
 SLOW_RTT_MS = 20.0
-"""A network in one building and a server with SSDs or a write cache answer faster."""
+"""Mean RTT in ms that counts as slow: in a building's own network, a server with SSDs or a write
+cache answers faster."""
 MIN_QUEUED_RPCS = 1.0
 """At least this many RPCs wait in the client on average."""
 MIN_REQUESTS_PER_IO = 2
 """An I/O that takes at least this many RPCs is split."""
 MANY_ATTRIBUTES, ATTRIBUTES_PER_IO = 100.0, 5.0
-"""Attribute operations per second, and for each READ and WRITE."""
+"""Least attribute operations per second, and least per READ and WRITE."""
 ATTRIBUTE_OPERATIONS = ("getattr", "access", "lookup")
 
 
 def unanswered_requests(evidence: Evidence) -> Finding | None:
-    """A run of which no RPC has finished for some seconds."""
+    """During a run no RPC has finished for some seconds."""
     quiet = newest_frames_while(evidence, _is_unanswered)
     seconds = sum(frame.seconds or 0.0 for frame in quiet)
     waiting = quiet[-1].share.unanswered if quiet and quiet[-1].share else 0
@@ -78,7 +79,7 @@ def retransmissions(evidence: Evidence) -> Finding | None:
 
 
 def slow_server(evidence: Evidence) -> Finding | None:
-    """Network and server take long for each answer, this client does not."""
+    """The network and the server take long for each answer, but this client does not."""
     shares = recent_shares(evidence)
     rtts = [share.data.rtt for share in shares]
     if not shares or any(rtt is None or rtt < SLOW_RTT_MS for rtt in rtts):
@@ -95,7 +96,7 @@ def slow_server(evidence: Evidence) -> Finding | None:
 
 
 def client_queue(evidence: Evidence) -> Finding | None:
-    """RPCs spend more time in this client than with network and server."""
+    """RPCs spend more time in this client than in the network and the server."""
     shares = recent_shares(evidence)
     if not shares or not all(map(_has_client_queue, shares)):
         return None
@@ -122,8 +123,8 @@ def small_requests(evidence: Evidence) -> Finding | None:
 
 
 def split_text(evidence: Evidence, shares: Sequence[Share], requests: str) -> str | None:
-    """Into how many ``requests`` of a share each direct I/O of the job is split, in words; ``None``
-    where that is not so."""
+    """How many ``requests`` of a share each direct I/O of the job is split into, in words; ``None``
+    if it is not split."""
     size = evidence.shape.block_size
     if not shares or not size or evidence.shape.direct is not True:
         return None
@@ -163,7 +164,7 @@ def attribute_storm(evidence: Evidence) -> Finding | None:
 
 
 def recent_shares(evidence: Evidence, protocol: str = NFS_PROTOCOL) -> list[Share]:
-    """The mount in the last seconds; empty if one of them lacks it."""
+    """The figures of the mounts in each of the last seconds; empty if a second lacks them."""
     shares = [frame.share for frame in recent_frames(evidence)]
     measured = [share for share in shares if share is not None and share.protocol == protocol]
     return measured if len(measured) == len(shares) else []

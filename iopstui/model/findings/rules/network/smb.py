@@ -23,11 +23,11 @@ from iopstui.model.metrics.frame import FINAL, Frame
 from iopstui.model.metrics.shares import SMB_PROTOCOL
 
 FEW_ANSWERS = 10
-"""Times are counted in ticks: fewer answers give no exact mean."""
+"""Fewer answers than this have no exact mean time, because times are counted in ticks."""
 
 
 def unanswered_requests(evidence: Evidence) -> Finding | None:
-    """A run whose reads and writes no server has answered for some seconds."""
+    """During a run no server has answered a read or write for some seconds."""
     quiet = newest_frames_while(evidence, _is_unanswered)
     if len(quiet) < ENOUGH_SECONDS:
         return None
@@ -74,7 +74,7 @@ def reconnects(evidence: Evidence) -> Finding | None:
     lost = states[-1].disconnected if states else 0
     if not times and not lost:
         return None
-    # the kernel counts them for all servers together
+    # reconnects are counted for all servers together
     one_server = bool(lost) or all(state.sessions == 1 for state in states)
     subject = "the SMB server" if one_server else "an SMB server of this machine"
     now = ", and is not there now" if lost else ""

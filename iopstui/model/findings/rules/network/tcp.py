@@ -13,9 +13,9 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.network import Connection
 
 LOST_PERCENT, LOST_SEGMENTS = 0.5, 5
-"""Retransmitted segments, per 100 sent and in all: fewer are normal on a busy link."""
+"""Least retransmitted segments, per 100 sent and in all: fewer are normal on a busy link."""
 WINDOW_PERCENT = 50.0
-"""Share of the time that the server's receive window limits the sender."""
+"""Percent of the time that the server's receive window limits the sender."""
 WAITING_BYTES = 64 << 10
 """Least bytes in the send queue of a connection that counts as full."""
 
