@@ -48,7 +48,7 @@ from iopstui.ui.home.rows import (
     use_above,
     users_text,
 )
-from iopstui.ui.home.screen import BEGAN_S, HomeScreen
+from iopstui.ui.home.screen import BEGAN_S, HomeScreen, OpenSession
 
 LOAD = disk(300.0, size=10486, util=42.0)
 DISK = replace(fakes.NVME, partitions=("nvme0n1p1", "nvme0n1p2"))
@@ -253,6 +253,23 @@ async def test_home_has_the_session_s_answer_until_it_has_measured_for_long_enou
         app.screen._tick()  # type: ignore[attr-defined]
         await settle(pilot)
         assert "sda is in use and quick" not in screen_text(app)
+
+
+async def test_of_the_disk_of_a_job_home_says_what_the_job_waits_for() -> None:
+    async with make_picker(PickerCalls()).run_test(size=(80, 24)) as pilot:
+        app = await open_picker(pilot)
+        home = app.screen
+        assert isinstance(home, HomeScreen)
+        waits = Answer("sda", "finding-cpu-wait", WARNING, "The job waits for a CPU")
+        opened = OpenSession(("/dev/sda",), "sda", "sda", str, str, lambda: waits, lambda: True)
+        quick = Answer("sda", "use", GOOD, "sda is in use and quick")
+        busy = replace(quick, state=WARNING, text="sda is busy")
+        for _ in range(ENOUGH_SECONDS):
+            home._tick()
+        assert home._is_session_s(opened, quick)
+        assert not home._is_session_s(opened, busy)
+        assert not home._is_session_s(opened, replace(quick, disk="vda"))
+        assert not home._is_session_s(replace(opened, is_busy=lambda: False), quick)
 
 
 async def test_what_a_thread_finds_while_home_closes_is_dropped(

@@ -481,12 +481,17 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             activity = self._activity.setdefault(name, Activity())
             activity.add(rates.get(name), now_s)
         self._last_answer = self._answer.feed(now_s, rates, self._devices or {}, self._use)
-        if self._opened is not None and self._answer.is_short:
-            # the session has measured for longer
+        if self._opened is not None and self._is_session_s(self._opened, self._last_answer):
             self._last_answer = self._opened.answer() or self._last_answer
         if self.is_current:
             self._show_answer(self._last_answer)
             self._show_loads()
+
+    def _is_session_s(self, opened: OpenSession, answer: Answer | None) -> bool:
+        """Whether the open session knows better than home: it has measured for longer, or knows
+        what its job waits for."""
+        about = answer is not None and answer.state == GOOD and answer.disk == opened.device
+        return self._answer.is_short or (about and opened.is_busy())
 
     def on_screen_resume(self) -> None:
         """Show the present, not what it was when another screen covered this one."""
