@@ -30,6 +30,8 @@ def _ending(outcome: str) -> str:
     return "no end" if outcome == RUNS else outcome
 
 
+COMPARED_S = 3.0
+"""A sentence does not compare with a run that measured less, as a point of a sweep may have."""
 RUN_COLUMNS = (
     Column("step", "run", 4),
     Column("what", "what was changed", 27, printable, left=True),
@@ -118,7 +120,7 @@ def run_figures(row: RunRow) -> str:
     text = f"{f.number(row.iops)} IOPS, {f.mib(row.bw)} MiB/s"
     if row.p99_ns is not None:
         text += f", p99 {f.latency(row.p99_ns)}"
-    if row.to_before is not None:
+    if row.to_before is not None and min(row.seconds or 0.0, row.before_s or 0.0) >= COMPARED_S:
         text += f", {f.change(row.to_before)} to run {row.before}"
     return text
 

@@ -14,6 +14,7 @@ from iopstui.events import ExpectationChecked, StepFinished
 from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.metrics import run_history
 from iopstui.model.metrics.run_history import RunRow
+from iopstui.session import run_rows
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.pace import Overhead
 from iopstui.ui.dashboard import bars
@@ -209,7 +210,8 @@ def test_without_a_run_the_panel_explains_how_to_start_one() -> None:
     assert "none yet: r runs mixed-4k" in lines[1] and len(lines) == 8
 
 
-def test_the_end_of_a_run_shows_its_result() -> None:
+def test_the_end_of_a_run_shows_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_rows, "COMPARED_S", 1.0)
     live_state = played(2)
     live_state.apply(StepFinished(9.0, 2, 0, "", False))
     line = "".join(part for part, _ in bars.message_line(live_state, None, None, 160, UTF8))
@@ -266,7 +268,8 @@ def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
     assert snap_compare(app, terminal_size=size, run_before=before)
 
 
-def test_the_end_of_a_run_may_use_the_whole_line() -> None:
+def test_the_end_of_a_run_may_use_the_whole_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_rows, "COMPARED_S", 1.0)
     live_state = played(2)
     live_state.apply(StepFinished(9.0, 2, 0, "", True))
     line = "".join(p for p, _ in bars.message_line(live_state, None, Overhead(1.0), 80, UTF8))

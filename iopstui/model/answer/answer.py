@@ -121,6 +121,8 @@ _PERSON = re.compile(
     r"(?:(\S+).*? \((\d+)(?:, [^()]*)?\)|(.+?) \((\d+ processes)\)).*"
     r" does (all|(?:at least )?\d+ %) of its bytes"
 )
+_BUSY = re.compile(r" at [\d.]+ % busy\b")
+"""Less telling than who uses the disk."""
 ELLIPSIS = "…"
 
 
@@ -160,6 +162,7 @@ def _ranked(text: str, who: str) -> Iterator[tuple[str, str]]:
         texts.append(shorter)
     yield from ((words, who) for words in texts)
     if who:
+        yield _BUSY.sub("", texts[-1]), who
         yield from ((words, "") for words in texts)
 
 

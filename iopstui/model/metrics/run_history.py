@@ -36,9 +36,9 @@ class RunRow:
     histogram of ``bins_of``; ``util`` (percent) and ``aqu_sz`` are means of the device, or of
     several devices together; ``rtt_ms`` is the mean time of an answer to reads and writes on NFS.
     ``ended`` is one of RUNS, DONE, STOPPED, FAILED. ``to_before`` and ``to_base`` say how many
-    percent its IOPS are above those of the run before (number ``before``) and of the base (``None``
-    for the base itself). The measurement is from ``begin`` to ``end`` (seconds of the session).
-    ``None``: not measured."""
+    percent its IOPS are above those of the run before (number ``before``, measured for
+    ``before_s``) and of the base (``None`` for the base itself). The measurement is from ``begin``
+    to ``end`` (seconds of the session). ``None``: not measured."""
 
     step: int
     job: str
@@ -59,6 +59,7 @@ class RunRow:
     begin: float | None = None
     end: float | None = None
     rtt_ms: float | None = None
+    before_s: float | None = None
 
     @property
     def what(self) -> str:
@@ -172,7 +173,10 @@ class RunHistory:
         before = self._previous
         if before is None:
             return row
-        return replace(row, to_before=percent_change(before.iops, row.iops), before=before.step)
+        return replace(
+            row, to_before=percent_change(before.iops, row.iops), before=before.step,
+            before_s=before.seconds,
+        )  # fmt: skip
 
     @property
     def rows(self) -> list[RunRow]:

@@ -11,8 +11,6 @@ from iopstui.model.metrics.run_history import DONE
 from iopstui.session.run_rows import run_figures
 from iopstui.ui.state.live import LiveState
 
-COMPARED_S = 3.0
-"""A run that measured less is not compared with: a point of a sweep may have been shorter."""
 _FIRST_PART = re.compile(r"(?:Not the disk: )?[^:;]+")
 
 
@@ -52,13 +50,9 @@ def _ago(seconds: float) -> str:
 def _run_text(state: LiveState, at_end: Answer | None) -> str:
     """ "Run 1 ended 40 s ago: 73.4k IOPS, 287 MiB/s, p99 1.29 ms; at its end in flight 16.0"."""
     ended = state.finished
-    rows = {row.step: row for row in state.runs.rows}
-    row = rows.get(ended.step) if ended is not None else None
+    row = next((row for row in state.runs.rows if ended and row.step == ended.step), None)
     if ended is None or row is None:
         return ""
-    before = rows.get(row.before) if row.before is not None else None
-    if before is not None and min(row.seconds or 0.0, before.seconds or 0.0) < COMPARED_S:
-        row = replace(row, to_before=None)
     verb = "ended" if row.ended == DONE else "failed" if ended.error else "was stopped"
     head = f"Run {row.step} {verb} {_ago(state.t - ended.t)}"
     if row.iops is None:

@@ -207,7 +207,8 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         with RadioSet(id=f"form-{ORDER}", compact=True):
             yield Radio(SEQUENTIAL, value=order != RANDOM, compact=True)
             yield Radio(RANDOM, value=order == RANDOM, compact=True)
-        yield Input(seed, id=f"form-{SEED}", classes="field", type="integer", max_length=9)
+        yield Input(seed, id=f"form-{SEED}", classes="field", type="integer", max_length=9,
+                    disabled=order != RANDOM)  # fmt: skip
 
     def on_mount(self) -> None:
         """Focus the first field."""
@@ -225,7 +226,8 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         return f"{RANDOM} {self.query_one(f'#form-{SEED}', Input).value}".strip()
 
     def on_radio_set_changed(self, event: RadioSet.Changed) -> None:
-        """Check the plan with the other order."""
+        """Check the plan with the other order. Only a random one has a seed."""
+        self.query_one(f"#form-{SEED}", Input).disabled = not event.index
         self._schedule_check()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:

@@ -234,12 +234,18 @@ def model_text(device: BlockDevice) -> str:
     return device.model or device.backing_file or kind or device.kind
 
 
-def mount_text(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
-    """Mount point of the device or of a device on it; else its use; "no" without one."""
+def mount_text(
+    device: BlockDevice, devices: Mapping[str, BlockDevice], place: TargetPath | None = None
+) -> str:
+    """Mount point of the device or of a device on it; else its use; "on vda" for a loop device that
+    is not used (``place`` knows what its file is on); "no" for others."""
     usage = use_above(device, devices)
     for prefix in ("carries ", "mounted at "):
         usage = usage.removeprefix(prefix)
-    return "no" if usage == UNMOUNTED or not usage else usage
+    if usage and usage != UNMOUNTED:
+        return usage
+    below = place.tree[1:2] if place is not None and device.kind == "loop" else ()
+    return f"on {below[0]}" if below else "no"
 
 
 def detail_rows(

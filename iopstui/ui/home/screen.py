@@ -373,8 +373,11 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self._answer.places = places
         paths = {device.path for device in devices.values()}
         self._marked = [path for path in self._marked if path in paths]
-        self._texts = {device.name: (rows.model_text(device), rows.mount_text(device, devices))
-                       for device in devices.values()}  # fmt: skip
+        self._texts = {
+            device.name: (rows.model_text(device),
+                          rows.mount_text(device, devices, places.get(device.name)))
+            for device in devices.values()
+        }  # fmt: skip
         self._share_rows()
         self._fill_table()
         early, self._early_keys = self._early_keys, []
@@ -448,6 +451,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     def _show_order(self) -> None:
         order, keys = "need for attention, then name", "< > column"
+        if self._opened is not None:
+            order = f"open first, then {order}"
         if self._table.order:
             order, keys = self._table.order_text, f"{keys}  R reverse"
         box = self.query_one("#home-disks")
@@ -735,6 +740,9 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         def closed(opens: bool | None) -> None:
             if opens:
                 self.dismiss(HomeChoice((path,)))
+            elif opened.is_busy():
+                # the open disk is the first row: Enter returns to its job
+                self._table.move_cursor(row=0)
 
         def job() -> str:
             return f"{opened.name}: {opened.running()}" if opened.is_busy() else ""

@@ -170,3 +170,11 @@ def test_a_changed_option_says_what_it_changed() -> None:
     assert first is not None and first.text.startswith("iodepth 1 → 32: its file is made first; ")
     assert text(2.0) == "iodepth 1 → 32: 2.30k → 14.1k IOPS, p99 500 µs → 2.20 ms"
     assert text(11.0) == ""
+
+
+def test_who_uses_a_disk_tells_more_than_how_busy_it_is() -> None:
+    text = "loop4 answers in 121 µs on average at 26 % busy; no queue (0.2 in flight)"
+    who = "backupd --name=hog --rw=randread (11832) does at least 99 % of its bytes"
+    assert shortened(text, who, 77, len) == (
+        "loop4 answers in 121 µs on average", "backupd (11832): ≥ 99 % of bytes"
+    )  # fmt: skip
