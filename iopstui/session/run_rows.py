@@ -30,7 +30,7 @@ def _ending(outcome: str) -> str:
     return "no end" if outcome == RUNS else outcome
 
 
-COMPARED_S = 3.0
+COMPARED_S = 1.5
 """A sentence does not compare with a run that measured less, as a point of a sweep may have."""
 RUN_COLUMNS = (
     Column("step", "run", 4),
