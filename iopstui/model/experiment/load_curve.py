@@ -234,8 +234,8 @@ def _beside_the_most(points: Sequence[Point], names: Sequence[str], place: int) 
     most = max(beyond, key=lambda n: points[n].iops)
     if points[most].iops <= at.iops:
         most = beyond[-1]
-    before = points[most - 1].iops
-    rises = most == beyond[-1] and before > 0 and points[most].iops > (1 + NOISE_DIP) * before
+    before = max(point.iops for point in points[:most])
+    rises = most == beyond[-1] and points[most].iops > (1 + NOISE_DIP) * before > 0
     word = " (still rising)" if rises else "" if most == beyond[-1] else " (most IOPS)"
     change = f"{100 * (points[most].iops / at.iops - 1):+.0f} % IOPS"
     return f"; {names[most]}{word}: {change}{_latency_growth(at, points[most], ',')}"
