@@ -7,6 +7,7 @@ the experiment."""
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -89,6 +90,7 @@ class ExperimentRunner:
         self._scratch: dict[str, SharedScratch] = {}
         self._max_scratch_bytes: int | None = None
         self._overheads: list[float] = []
+        self._seed = new_seed()
 
     @property
     def t(self) -> float:
@@ -264,7 +266,9 @@ class ExperimentRunner:
         return missing * (self.plan.settle + self.plan.measure + overhead)
 
     def request(self, step: PlannedPoint) -> RunRequest:
-        return point_request(self.plan, self._conditions, step, self._session.interval_s)
+        request = point_request(self.plan, self._conditions, step, self._session.interval_s)
+        blocks = jobfile.other_blocks(point_job_text(self.plan, step), self._seed + step.index)
+        return replace(request, overrides={**request.overrides, **blocks})
 
     def _scratch_of(self, job: str) -> LentScratch | None:
         """The scratch directory of a job: made for its first point, then used by all of them. A
@@ -307,6 +311,13 @@ def point_request(
         bind=conditions.bind if bind is None else bind == "queues",
         knobs=tuple(knobs),
     )
+
+
+def new_seed() -> int:
+    """A random seed, from which an experiment counts up with each run. It is large, because fio
+    multiplies it with a job's number: the second job with seed 1 has the blocks of the first job
+    with seed 2."""
+    return random.randrange(1 << 29, 1 << 30)
 
 
 def point_job_text(plan: Plan, step: PlannedPoint) -> str:

@@ -116,6 +116,25 @@ def test_a_job_under_way_gives_way_and_the_session_stays(here: Path) -> None:
     assert list(here.iterdir()) == []
 
 
+def test_each_point_reads_other_random_blocks(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen, asked = Screen(here), list[RunRequest]()
+    ask = screen.session.run_request
+
+    def note(request: RunRequest, lent: LentScratch | None = None) -> None:
+        asked.append(request)
+        ask(request, lent)
+
+    monkeypatch.setattr(screen.session, "run_request", note)
+    screen.session.start(screen.sink)
+    try:
+        screen.begin(PLAN)
+        assert screen.over.wait(45)
+    finally:
+        screen.session.close()
+    assert [request.overrides["randrepeat"] for request in asked] == ["0", "0"]
+    assert len({request.overrides["randseed"] for request in asked}) == 2
+
+
 def test_stopped_while_the_job_before_still_ends(here: Path) -> None:
     screen = Screen(here)
     screen.session.start(screen.sink)

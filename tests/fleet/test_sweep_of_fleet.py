@@ -48,7 +48,7 @@ from iopstui.output.experiment.sinks import experiment_sink
 FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
 
 
-def plan_of(*axes: str, repeats: int = 1, job: str = "one") -> HostPlan:
+def plan_of(*axes: str, repeats: int = 1, job: str = "randread-4k") -> HostPlan:
     made = tuple(map(parse_axis, axes))
     return HostPlan((job,), {"runtime": "5"}, made, repeats=repeats, settle=0, measure=5)
 
@@ -126,7 +126,10 @@ def test_points_are_run_one_after_another_on_the_first_hosts() -> None:
     assert [one.settings for one in swept.points] == [(("hosts", f"{n}"),) for n in (1, 2, 3)]
     assert not swept.session.running
     swept.session.close()
-    assert swept.asked == [(n, "one", {"runtime": "5"}, n) for n in (1, 2, 3)]
+    seeds = [options.pop("randseed") for _, _, options, _ in swept.asked]
+    assert len(set(seeds)) == 3  # each point reads other blocks
+    options = {"randrepeat": "0", "runtime": "5"}
+    assert swept.asked == [(n, "randread-4k", options, n) for n in (1, 2, 3)]
 
 
 def test_an_option_of_fio_is_an_axis_beside_the_hosts() -> None:

@@ -352,10 +352,9 @@ def _no_affinity(command: DiskspdCommand, switch: str, value: str) -> None:
 
 
 def _seed(command: DiskspdCommand, switch: str, value: str) -> None:
+    command.options["randrepeat"] = "0"
     if value:
         command.options["randseed"] = str(_number(switch, value, 0, 1 << 62))
-    else:
-        command.options["randrepeat"] = "0"
 
 
 def _buffers(command: DiskspdCommand, switch: str, value: str) -> None:

@@ -22,12 +22,12 @@ from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
 from iopstui.fio.write_bound import run_seconds
 from iopstui.format import counted
-from iopstui.model.experiment.host_sweep import HostPoint
+from iopstui.model.experiment.host_sweep import HostPoint, SweptPoint
 from iopstui.model.experiment.plan import HOSTS, Plan, PlannedPoint
 from iopstui.model.experiment.point import littles_law
 from iopstui.model.experiment.verdict import Check, Verdict
 from iopstui.model.figures.figure import DEVICE, TOTAL
-from iopstui.model.fio.jobfile import with_overrides
+from iopstui.model.fio.jobfile import other_blocks, with_overrides
 from iopstui.model.rates import median
 
 SweepEvent = PlanEvent
@@ -53,6 +53,13 @@ def job_seconds(job: str, options: Mapping[str, str]) -> float | None:
     """How long a job runs by its own options; ``None`` if it is not limited by time. Raises
     UsageError for a job that does not exist."""
     return run_seconds(with_overrides(read_job(find_job(job)), options), writers=False)
+
+
+def swept_options(point: SweptPoint, seed: int) -> dict[str, str]:
+    """The options of a point's run, which reads other random blocks than the runs before it: see
+    jobfile.other_blocks. ``seed`` is the one of the sweep."""
+    text = with_overrides(read_job(find_job(point.step.job)), point.options)
+    return {**other_blocks(text, seed + point.step.index), **point.options}
 
 
 def host_point(hosts: int, planned: int, merger: Merger, met: bool | None = None) -> HostPoint:

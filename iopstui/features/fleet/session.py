@@ -22,6 +22,7 @@ from iopstui.errors import (
     Interrupted,
     IopstuiError,
 )
+from iopstui.experiment.runner import new_seed
 from iopstui.features.fleet.fleet import Fleet, FleetCallbacks
 from iopstui.features.fleet.fleet_events import (
     FleetEvent,
@@ -46,7 +47,7 @@ from iopstui.features.fleet.fleet_state import (
     RUNNING,
     STOPPED,
 )
-from iopstui.features.fleet.host_sweep import HostSweep, RunVerdict
+from iopstui.features.fleet.host_sweep import HostSweep, RunVerdict, swept_options
 from iopstui.features.fleet.hosts import member as states
 from iopstui.features.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.features.fleet.hosts.member import INTERRUPTED, Member
@@ -240,11 +241,11 @@ class FleetSession(FleetRuns):
     def _sweep(self, plan: Plan) -> None:
         """Run the points one after another. If a point fails or is stopped, the earlier results are
         kept."""
-        self._sweeping, self._sweep_stopped = True, False
+        self._sweeping, self._sweep_stopped, seed = True, False, new_seed()
 
         def run(step: PlannedPoint) -> RunVerdict:
             point = SweptPoint(plan, step)
-            return self._run_request(RunRequest(step.job, point.options), point)
+            return self._run_request(RunRequest(step.job, swept_options(point, seed)), point)
 
         try:
             HostSweep(

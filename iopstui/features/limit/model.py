@@ -449,13 +449,14 @@ class OpenLoop:
         return min(MAX_DEPTH, max(MIN_DEPTH, MAX_BUFFER_BYTES // self.largest_block))
 
     def options(self, rate: float, depth: int, seed: int) -> dict[str, str]:
-        """The options for ``rate``. With another ``seed``, the I/Os arrive at other random
-        times."""
+        """The options for ``rate``. With another ``seed``, the I/Os have other random blocks and
+        arrive at other random times (see jobfile.other_blocks)."""
         each = rate / self.jobs
         rates = [each] if self.mixed is None else [each * self.mixed, each * (1 - self.mixed)]
         return {
             "rate_iops": ",".join(str(max(1, round(part))) for part in rates),
-            "rate_process": "poisson", "iodepth": str(depth), "randseed": str(seed),
+            "rate_process": "poisson", "iodepth": str(depth),
+            "randrepeat": "0", "randseed": str(seed),
         }  # fmt: skip
 
     def asked(self, rate: float) -> float:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from iopstui.errors import Interrupted, JobFailed
 from iopstui.events import Event, FindingEnded, FindingReported, FrameReady
+from iopstui.experiment.runner import new_seed
 from iopstui.features.limit.model import (
     INTERRUPTED,
     MAX_CHANGES,
@@ -156,7 +156,7 @@ class LimitRunner:
         self._in_a_row = 0
         # each search uses other random arrivals: with the same ones, two searches would have the
         # same error
-        self._seed = random.randrange(1 << 30)
+        self._seed = new_seed()
         self._ended = ""
 
     def run(self) -> Answer:

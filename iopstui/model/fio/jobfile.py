@@ -65,6 +65,8 @@ _COUNTS = frozenset({"numjobs", "nrfiles", "iodepth", "loops"})
 _SIZES = frozenset(
     {"size", "filesize", "file_size", "io_size", "io_limit", "offset", "bs", "blocksize", "ba"}
 )
+# options that a job sets to choose the sequence of its random numbers
+_SEQUENCE = frozenset({"randrepeat", "allrandrepeat", "randseed"})
 _EXPRESSION = re.compile(r"0[xX]|[()*/+]")
 
 
@@ -262,6 +264,19 @@ def with_overrides(
         elif option is None or option[0] not in replaced:
             lines.append(line)
     return "\n".join([*lines, *pending]).rstrip("\n") + "\n"
+
+
+def other_blocks(text: str, seed: int) -> dict[str, str]:
+    """The options that give a job another sequence of random blocks for each ``seed``, so that no
+    run reads from a cache what the run before it has read. Without them, fio's sequence is the same
+    in each run. Empty for a job that sets its sequence, or verifies data, which needs the sequence
+    of the run that wrote them.
+
+    fio before 3.34 ignores ``randseed`` for blocks unless ``randrepeat=0`` (fio issue 1502)."""
+    for section in effective_sections(text):
+        if any(name in _SEQUENCE or name.startswith("verify") for name in section.options):
+            return {}
+    return {"randrepeat": "0", "randseed": str(seed)}
 
 
 def only_sections(text: str, indices: Iterable[int]) -> str:

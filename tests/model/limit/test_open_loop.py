@@ -18,7 +18,8 @@ def load_of(text: str):  # type: ignore[no-untyped-def]
 def test_the_rate_is_shared_by_the_jobs_and_by_reads_and_writes() -> None:
     plain = load_of(BASE)
     assert plain.options(1500.4, 64, 3) == {
-        "rate_iops": "1500", "rate_process": "poisson", "iodepth": "64", "randseed": "3"
+        "rate_iops": "1500", "rate_process": "poisson", "iodepth": "64",
+        "randrepeat": "0", "randseed": "3",
     }  # fmt: skip
     assert plain.asked(1500.4) == 1500
     mixed = load_of(BASE.replace("randread", "randrw") + "rwmixread=70\nnumjobs=2\n")

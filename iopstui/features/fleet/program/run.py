@@ -20,6 +20,7 @@ from iopstui.cli.terminal import (
 )
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, IopstuiError, UsageError
 from iopstui.events import FrameReady
+from iopstui.experiment.runner import new_seed
 from iopstui.features.fleet.engines.kubernetes import (
     IMAGE,
     KUBERNETES,
@@ -34,7 +35,13 @@ from iopstui.features.fleet.engines.kubernetes import (
 from iopstui.features.fleet.engines.slurm import SLURM, slurm_hosts
 from iopstui.features.fleet.fleet import Fleet, FleetCallbacks
 from iopstui.features.fleet.fleet_state import FAILED
-from iopstui.features.fleet.host_sweep import HostSweep, RunVerdict, job_seconds, sweep_exit_code
+from iopstui.features.fleet.host_sweep import (
+    HostSweep,
+    RunVerdict,
+    job_seconds,
+    sweep_exit_code,
+    swept_options,
+)
 from iopstui.features.fleet.hosts.host_tunables import HostTunables
 from iopstui.features.fleet.hosts.nodes import parse_nodes
 from iopstui.features.fleet.merging.combined_frame import frame_of_second
@@ -291,11 +298,11 @@ def run_host_sweep(arguments: argparse.Namespace, planner: FleetRunPlanner, plan
         t = time.monotonic() - began
         reporter.handle(FrameReady(t, frame_of_second(second, t, 1)))
 
-    runs = PrintedRuns(planner, on_second)
+    runs, seed = PrintedRuns(planner, on_second), new_seed()
 
     def run_point(step: PlannedPoint) -> RunVerdict:
         point = SweptPoint(plan, step)
-        verdict = runs.run(planner(step.index + 1, step.job, point.options, point))
+        verdict = runs.run(planner(step.index + 1, step.job, swept_options(point, seed), point))
         if verdict is None or runs.stopped:
             return RunVerdict(EXIT_INTERRUPTED, ends_sweep=True)
         # without the first message if the point does not count: the reason is printed with the
