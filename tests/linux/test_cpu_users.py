@@ -12,7 +12,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def put(base: Path, pid: int, user_s: float, comm: str = "hog", parent: int = 1, start: int = 5,
-        command: str = "") -> None:  # fmt: skip
+        command: str = "", kernel_s: float = 0) -> None:  # fmt: skip
     place = base / "proc" / str(pid)
     place.mkdir(parents=True, exist_ok=True)
     fields = ["0"] * 20
@@ -22,6 +22,7 @@ def put(base: Path, pid: int, user_s: float, comm: str = "hog", parent: int = 1,
         str(int(user_s * TICKS)),
         str(start),
     )
+    fields[12] = str(int(kernel_s * TICKS))
     (place / "stat").write_text(f"{pid} ({comm}) {' '.join(fields)}\n")
     (place / "cmdline").write_bytes(command.replace(" ", "\0").encode())
 
@@ -36,6 +37,18 @@ def test_the_busiest_program_is_named_with_its_arguments(tmp_path: Path) -> None
     found = users(tmp_path, [0.0, 10.0])
     put(tmp_path, 965, 109, command="/usr/bin/hog --all")
     assert found.busiest() == "hog --all (965) with 90 %"
+
+
+def test_time_in_the_kernel_counts_if_asked(tmp_path: Path) -> None:
+    """A neighbour's I/O costs time in the kernel, which is no reason why a job's CPU is full."""
+    for with_kernel, words in ((False, ""), (True, "hog (965) with 50 %")):
+        put(tmp_path, 965, 0)
+        times = [0.0, 10.0]
+        found = CpuUsers(
+            Roots.under(tmp_path), lambda times=times: times.pop(0), 10, with_kernel
+        )  # fmt: skip
+        put(tmp_path, 965, 1, kernel_s=4)
+        assert found.busiest() == words
 
 
 def test_processes_of_one_program_count_together(tmp_path: Path) -> None:

@@ -69,6 +69,23 @@ def test_swapped_pages_are_counted_by_second(tmp_path: Path) -> None:
     assert use.swap_s * use.seconds == pytest.approx(400)
 
 
+def test_who_uses_the_cpus_is_looked_for_while_tasks_wait_for_one(tmp_path: Path) -> None:
+    proc, named = tmp_path / "proc", []
+    (proc / "30").mkdir(parents=True)
+    (proc / "pressure").mkdir()
+    (proc / "vmstat").write_text("")
+    reader, waited_us, ticks = DiskUseReader(Roots.under(tmp_path)), 0, 0
+    for waits in (False, False, True, True, False):
+        # far more than any second has, as the time between two readings is not known
+        waited_us, ticks = waited_us + waits * 10**9, ticks + 10**6
+        total = f"avg10=0.00 avg60=0.00 avg300=0.00 total={waited_us}"
+        (proc / "pressure/cpu").write_text(f"some {total}\nfull {total}\n")
+        (proc / "30/stat").write_text(f"30 (hog) R 1 {'0 ' * 9}{ticks} {'0 ' * 30}\n")
+        use = reader.read(1.0, {}, tasks=False)
+        named.append(use.cpu_user.partition(" with ")[0] if use is not None else None)
+    assert named == [None, "", "", "hog (30)", ""]
+
+
 def test_processes_that_proc_does_not_show_are_hidden(tmp_path: Path) -> None:
     """Mounted with hidepid=2: the first process is always there."""
     assert read(tmp_path).hidden == ALL_HIDDEN

@@ -13,10 +13,18 @@ from iopstui.linux.counters.io_limits import ReachedLimits
 from iopstui.linux.counters.whole_disks import SECTOR, has_remote_mounts
 from iopstui.linux.devices.open_devices import ByAccess, KnownFiles, OpenDevices
 from iopstui.linux.kernel_files import Roots, decode, list_names, read_bytes, read_int, read_text
+from iopstui.linux.process.cpu_users import CpuUsers
 from iopstui.linux.process.process_io import MAX_COMMAND, ProcessIo, ProcessRates
 from iopstui.linux.process.processes import command_of, task_stat, user_of
 from iopstui.model.answer.process import CHILD, FROZEN, RING_PLACE, place_kind
-from iopstui.model.answer.use import ALL_HIDDEN, BlockedTask, DiskUse, DiskUser, RingWaiter
+from iopstui.model.answer.use import (
+    ALL_HIDDEN,
+    MUCH_CPU_WAIT,
+    BlockedTask,
+    DiskUse,
+    DiskUser,
+    RingWaiter,
+)
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.cgroups import group_name
 from iopstui.model.samples import DiskCounters
@@ -47,6 +55,7 @@ class DiskUseReader:
         self._before: Mapping[str, DiskCounters] = {}
         self._vm_before: dict[str, int] = {}
         self._cpu_before: int | None = None
+        self._cpu_users: CpuUsers | None = None
         self._at = 0.0
         self._of_children: dict[int, ByAccess] = {}
         self._files: KnownFiles = {}
@@ -67,6 +76,8 @@ class DiskUseReader:
         if first or seconds <= 0:
             return None
         blocked, ring = self._tasks() if tasks else ((), ())
+        cpu_some = None if cpu is None or cpu_before is None else min(
+            100.0, (cpu - cpu_before) / 1e4 / seconds)  # fmt: skip
         moved = _rates(counts, before, seconds)
         write_back = vm.get("nr_writeback")
         return DiskUse(
@@ -80,8 +91,7 @@ class DiskUseReader:
                 (name for name, row in counts.items() if row.in_flight), float(PAGE * write_back)
             ),
             swap_s=_growth(vm, vm_before, ("pswpin", "pswpout"), seconds),
-            cpu_some=None if cpu is None or cpu_before is None
-            else min(100.0, (cpu - cpu_before) / 1e4 / seconds),
+            cpu_some=cpu_some, cpu_user=self._cpu_user((cpu_some or 0.0) >= MUCH_CPU_WAIT),
             boot_ms=_since_boot(counts), boot_in_flight=_depths_since_boot(counts),
             up_s=self._uptime(),
             suspended={name: 1.0 for name in devices if self._is_suspended(name)},
@@ -130,6 +140,14 @@ class DiskUseReader:
             return parse_pressure(read_bytes(self._roots.proc / "pressure/cpu") or b"").get("some")
         except (ValueError, KeyError, IndexError):
             return None
+
+    def _cpu_user(self, waited: bool) -> str:
+        """The program that used the CPUs most since the last reading; looked for only while tasks
+        wait for a CPU, as all processes must be read."""
+        users = self._cpu_users
+        busiest = users.busiest() if users is not None and waited else ""
+        self._cpu_users = CpuUsers(self._roots, with_kernel=True) if waited else None
+        return busiest
 
     def _uptime(self) -> float | None:
         words = (read_text(self._roots.proc / "uptime") or "").split()

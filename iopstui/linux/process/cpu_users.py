@@ -1,4 +1,4 @@
-"""Which program uses the CPUs most (user time in /proc/PID/stat, proc(5))."""
+"""Which program uses the CPUs most (utime and stime in /proc/PID/stat, proc(5))."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from iopstui.text import printable
 
 LEAST_PERCENT = 25.0
 """A program that uses less of a CPU is not named."""
-_PARENT, _USER, _START = 1, 11, 19
-"""ppid, utime and starttime in /proc/PID/stat, counted after the name."""
+_PARENT, _USER, _SYSTEM, _START = 1, 11, 12, 19
+"""ppid, utime, stime and starttime in /proc/PID/stat, counted after the name."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Process:
     comm: str
     parent: int
-    user_s: float
+    used_s: float
     start: bytes
 
 
 class CpuUsers:
-    """The time in user mode of all processes since this object was made, other than this program's
-    own."""
+    """The CPU time of all processes since this object was made, other than this program's own: in
+    user mode, where I/O of others costs hardly any, and ``with_kernel`` in kernel mode, too."""
 
     def __init__(
         self, roots: Roots | None = None, clock: Callable[[], float] = time.monotonic,
-        own_pid: int | None = None,
+        own_pid: int | None = None, with_kernel: bool = False,
     ) -> None:  # fmt: skip
+        self._times = (_USER, _SYSTEM) if with_kernel else (_USER,)
         self._proc = str((roots or Roots()).proc)
         self._clock, self._own_pid = clock, os.getpid() if own_pid is None else own_pid
         self._began_s, self._before = clock(), self._read()
@@ -46,8 +47,8 @@ class CpuUsers:
             if seconds <= 0 or self._is_own(pid, now):
                 continue
             before = self._before.get(pid)
-            earlier = before.user_s if before is not None and before.start == process.start else 0.0
-            percent = 100 * (process.user_s - earlier) / seconds
+            earlier = before.used_s if before is not None and before.start == process.start else 0.0
+            percent = 100 * (process.used_s - earlier) / seconds
             if percent >= 1:
                 used.setdefault(process.comm, {})[pid] = percent
         comm = max(used, key=lambda name: sum(used[name].values()), default="")
@@ -77,10 +78,10 @@ class CpuUsers:
                 continue
             try:
                 comm, fields = task_stat(f"{self._proc}/{name}")
+                used_s = sum(int(fields[index]) for index in self._times) / ticks_s
                 found[int(name)] = _Process(
-                    printable(decode(comm)), int(fields[_PARENT]), int(fields[_USER]) / ticks_s,
-                    fields[_START],
-                )  # fmt: skip
+                    printable(decode(comm)), int(fields[_PARENT]), used_s, fields[_START]
+                )
             except (OSError, ValueError, IndexError):
                 continue  # it has just ended
         return found

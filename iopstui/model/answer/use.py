@@ -17,6 +17,8 @@ ELSEWHERE = ("(reads elsewhere)", "(writes elsewhere)")
 ALL_HIDDEN = -1
 """Count of unreadable processes if it is unknown, because /proc hides other users' processes."""
 WITH_CHILDREN = " with its children"
+MUCH_CPU_WAIT = 50.0
+"""From this percentage of the time in which tasks wait for a CPU, the CPUs may be full."""
 COMMAND_IN_A_SENTENCE = 48
 """Columns of a command line in a sentence; a table has more room."""
 
@@ -115,7 +117,8 @@ class DiskUse:
     ``remote``: network or user-space file systems are mounted, whose waits count as I/O pressure,
     too. ``write_back``: bytes that the kernel was writing from the page cache, to any disk, at a
     moment when the disk of this name had a request in flight; ``swap_s`` pages swapped in and out.
-    ``cpu_some`` is percent of the time in which a task waited for a CPU (PSI)."""
+    ``cpu_some`` is percent of the time in which a task waited for a CPU (PSI), and ``cpu_user`` the
+    program that then used the CPUs most: "cc1 (4 processes) with 180 %" of one."""
 
     t: float
     seconds: float
@@ -137,6 +140,7 @@ class DiskUse:
     write_back: Mapping[str, float] = field(default_factory=dict)
     swap_s: float | None = None
     cpu_some: float | None = None
+    cpu_user: str = ""
     boot_ms: Mapping[str, float] = field(default_factory=dict)
     """Mean milliseconds of all requests since boot, by disk."""
     boot_in_flight: Mapping[str, float] = field(default_factory=dict)
@@ -202,6 +206,7 @@ def mean_use(uses: Sequence[DiskUse]) -> DiskUse | None:
         suspended={name: fmean(use.suspended.get(name, 0.0) for use in uses)
                    for name in {name for use in uses for name in use.suspended}},
         cpu_some=_mean_known([use.cpu_some for use in uses]),
+        cpu_user=next((use.cpu_user for use in reversed(uses) if use.cpu_user), ""),
     )  # fmt: skip
 
 

@@ -15,12 +15,12 @@ from iopstui.model.answer.situation import (
     WAITED_PERCENT,
     Situation,
 )
-from iopstui.model.answer.use import BlockedTask, DiskUse
+from iopstui.model.answer.use import MUCH_CPU_WAIT, BlockedTask, DiskUse
 from iopstui.model.answer.who import MAIN_SHARE, moved_s, who_text
 from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
 
 IN_USE = 1.0
-LITTLE_IDLE, MUCH_CPU_WAIT = 3.0, 50.0
+LITTLE_IDLE = 3.0
 SOME_WAIT_PERCENT = 0.5
 """Percent of the time; less counts as nothing, and would be shown as 0 %."""
 TOO_FEW = 10

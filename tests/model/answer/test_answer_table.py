@@ -620,6 +620,10 @@ def test_full_cpus_do_not_clear_a_disk_that_requests_are_in_most_of_the_time() -
         seconds = [replace(one, cpus=full) for one in frames([{"vda": used}] * 5)]
         answer = judge(Seen(ONE, seconds, DEVICES, use=use(cpu_some=90.0)))[0][1]
         assert answer.rule == "cpu" and answer.text.startswith(begin)
+        assert "busiest" not in answer.text, "it was not looked for, or there is none"
+        busy = use(cpu_some=90.0, cpu_user="cc1 (4 processes) with 180 %")
+        answer = judge(Seen(ONE, seconds, DEVICES, use=busy))[0][1]
+        assert "; the busiest program is cc1 (4 processes) with 180 % of a CPU; vda" in answer.text
 
 
 def test_a_load_that_has_ended_is_of_the_past() -> None:
