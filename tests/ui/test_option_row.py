@@ -39,6 +39,7 @@ def test_a_value_without_room_has_its_height_alone() -> None:
          "bs", ["4k", "16k"]),
         ([("a", {"rwmixread": "70"}), ("b", {"rwmixread": "30"})], "rwmixread", ["70", "30"]),
         ([("a", {"rw": "read"}), ("b", {"rw": "read"})], "", []),
+        ([("a", {"randseed": "1"}), ("b", {"randseed": "2"})], "", []),
     ],
 )  # fmt: skip
 def test_the_option_that_changed_last_is_shown(

@@ -65,8 +65,8 @@ _COUNTS = frozenset({"numjobs", "nrfiles", "iodepth", "loops"})
 _SIZES = frozenset(
     {"size", "filesize", "file_size", "io_size", "io_limit", "offset", "bs", "blocksize", "ba"}
 )
-# options that a job sets to choose the sequence of its random numbers
-_SEQUENCE = frozenset({"randrepeat", "allrandrepeat", "randseed"})
+# the options that choose a job's sequence of random numbers
+SEQUENCE = frozenset({"randrepeat", "allrandrepeat", "randseed"})
 _EXPRESSION = re.compile(r"0[xX]|[()*/+]")
 
 
@@ -274,7 +274,7 @@ def other_blocks(text: str, seed: int) -> dict[str, str]:
 
     fio before 3.34 ignores ``randseed`` for blocks unless ``randrepeat=0`` (fio issue 1502)."""
     for section in effective_sections(text):
-        if any(name in _SEQUENCE or name.startswith("verify") for name in section.options):
+        if any(name in SEQUENCE or name.startswith("verify") for name in section.options):
             return {}
     return {"randrepeat": "0", "randseed": str(seed)}
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from iopstui.model import histogram
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.fio.interval import BW, IOPS
+from iopstui.model.fio.jobfile import SEQUENCE
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.run_figures import RunFigures
 
@@ -241,7 +242,7 @@ def _differences(
         return [] if before[1] == now[1] else [now[1]]
     names = [*new, *(name for name in old if name not in new)]
     return [_change_text(name, old.get(name), new.get(name)) for name in names
-            if old.get(name) != new.get(name)]  # fmt: skip
+            if old.get(name) != new.get(name) and name not in SEQUENCE]  # fmt: skip
 
 
 def _title_parts(title: str) -> dict[str, str]:

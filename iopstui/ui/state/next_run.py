@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from iopstui.model.fio.jobfile import SEQUENCE
 from iopstui.model.sizes import size_bytes
 from iopstui.ui.core.options import BY_OPTION, title_value
 from iopstui.ui.draw.charts.axis_rows import OptionStep
@@ -130,7 +131,7 @@ class OptionSteps:
 
     def start_run(self, t: float, title: str, options: Mapping[str, str]) -> None:
         """Note the start of a run with these options."""
-        known = {**options}
+        known = {name: value for name, value in options.items() if name not in SEQUENCE}
         for option, knob in BY_OPTION.items():
             value = options.get(option) or title_value(knob, title)
             if value is not None:

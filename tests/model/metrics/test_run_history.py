@@ -17,6 +17,7 @@ from iopstui.model.metrics.run_history import (
     FAILED,
     RUNS,
     STOPPED,
+    UNCHANGED_TEXT,
     RunHistory,
     RunRow,
     percent_change,
@@ -130,6 +131,14 @@ def test_each_run_is_held_against_the_one_before_and_the_base() -> None:
     assert [row.to_base for row in history.rows] == [pytest.approx(100 / 3), 100.0, None]
     assert history.toggle_base() is None and history.base is None
     assert [row.to_base for row in history.rows] == [None] * 3
+
+
+def test_another_sequence_of_random_blocks_is_no_change() -> None:
+    history = RunHistory()
+    for step, seed in enumerate(("", "11", "12"), 1):
+        blocks = {"randrepeat": "0", "randseed": seed} if seed else {}
+        play(history, step, 1.0, options={"direct": "1", **blocks})
+    assert [row.what for row in history.rows[1:]] == [UNCHANGED_TEXT] * 2
 
 
 def test_a_run_under_way_is_held_against_the_one_before_but_is_no_base() -> None:
