@@ -17,7 +17,7 @@ class JobRun:
     """The job of a step: as requested (``job`` with ``overrides``, ``size``, ``bind`` and the run's
     ``knobs``), and as passed to fio (the job file's ``text``, and the ``files`` that it opens;
     bytes that are not UTF-8 become surrogates). ``binding`` says which of its jobs ran on which
-    CPU, if they were bound."""
+    CPU, if they were bound. ``further`` are further options of the command that repeats it."""
 
     step: int
     job: str
@@ -28,6 +28,7 @@ class JobRun:
     files: tuple[str, ...] = ()
     knobs: tuple[tuple[str, str], ...] = ()
     binding: Binding | None = None
+    further: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -519,7 +519,7 @@ def _recorded_job(step: int, order: RunOrder, prepared: PreparedJob) -> JobRun:
     request = order.request
     return JobRun(
         step, request.job, dict(request.overrides), request.size, request.bind, prepared.text,
-        tuple(prepared.files), _knobs(order), prepared.binding,
+        tuple(prepared.files), _knobs(order), prepared.binding, tuple(request.further_words()),
     )  # fmt: skip
 
 

@@ -519,7 +519,8 @@ def repeat(data: ReportData, run: Run) -> str:
         overrides=job_run.overrides, size=job_run.size, bind=job_run.bind,
         knobs=(*header.knobs, *own), interval_s=header.interval_s,
     )  # fmt: skip
-    args = [*targets_of(data, job_run), "--job", job_of(job_run), *request.words()]
+    words = [*request.words(), *job_run.further]
+    args = [*targets_of(data, job_run), "--job", job_of(job_run), *words]
     return printable(shlex.join(["iopstui", "run", *args]))
 
 
