@@ -521,7 +521,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         device, devices = self._selected(), self._devices or {}
         if device is None:
             return ""
-        return rows.users_text(self._answer.target([device.name], devices), self._use)
+        target = self._answer.target([device.name], devices)
+        return rows.users_text(target, self._use, self._answer.seconds)
 
     def _show_answer(self, answer: Answer | None) -> None:
         row = answer_row(answer, self.app.size.width, self._charset)

@@ -160,6 +160,7 @@ def _row(
     space = line.free - RATE - len(times) * LATENCY - (GROUP if width >= GROUP_FROM else 0) - 1
     name = printable(user.command or user.comm) if user else printable(share.name)
     suffix = " + children" if user is not None and user.children else ""
+    suffix += f" through {share.through}" if share.through else ""
     line.add(f.cut(name, max(1, space - len(suffix))) + suffix)
     group = printable(user.group) if user else ""
     return _right(line, f.mib(share.bytes_s), group, width, times)
