@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.answer.answer import shortened
+from iopstui.model.answer.answer import short_who, shortened
 from iopstui.model.answer.change import change_answer
 from iopstui.model.answer.situation import Situation
 from iopstui.model.answer.use import DiskUse, DiskUser
@@ -178,3 +178,27 @@ def test_who_uses_a_disk_tells_more_than_how_busy_it_is() -> None:
     assert shortened(text, who, 77, len) == (
         "loop4 answers in 121 µs on average", "backupd (11832): ≥ 99 % of bytes"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "words", "person"), [
+    ("loop4 is in use and quick: 108 µs on average, 94.5 MiB/s, 3.1 in flight, no long queue",
+     "loop4 is in use and quick: 108 µs", "backupd (1183245): ≥ 99 % of bytes"),
+    ("vda is busy: I/Os take 1.19 ms on average with 35 in flight, 6× its median at this load",
+     "vda is busy: I/Os take 1.19 ms", "backupd (1183245): ≥ 99 % of bytes"),
+    ("nvme10n1 (multipath) is busy: I/Os take 1.19 ms on average with 1.35k in flight",
+     "nvme10n1 (multipath) is busy: I/Os take 1.19 ms", "backupd (1183245): ≥ 99 %"),
+])  # fmt: skip
+def test_further_figures_yield_to_who_it_is(text: str, words: str, person: str) -> None:
+    who = "backupd --name=hog --rw=randread (1183245) does at least 99 % of its bytes"
+    assert shortened(text, who, 77, len) == (words, person)
+
+
+def test_the_device_on_the_way_yields_after_the_figures() -> None:
+    text = "vda is in use and quick: 108 µs on average, 94.5 MiB/s, 3.1 in flight, no long queue"
+    who = "backupd --rw=randread (11832) through loop4 does 99 % of its bytes"
+    found = [shortened(text, who, room, len) for room in (200, 110, 77, 60)]
+    assert found == [
+        (text, who), (text.partition(", 3.1")[0], short_who(who)),
+        ("vda is in use and quick: 108 µs", "backupd (11832) through loop4: 99 %"),
+        ("vda is in use and quick: 108 µs", "backupd (11832): 99 %"),
+    ]  # fmt: skip
