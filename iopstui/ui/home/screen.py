@@ -190,6 +190,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self._devices: Mapping[str, BlockDevice] | None = None
         self._activity = activity
         self._early_keys: list[str] = []
+        self._order: list[str] = []
+        """The keys of the disks in the order in which they were last shown."""
         self._marked: list[str] = []
         self._texts: dict[str, tuple[str, str]] = {}
         """Model and mount point of each device."""
@@ -390,7 +392,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     def _visible_rows(self) -> list[DiskRow]:
         """Rows that match the filter: trees of disks, first the one that needs attention, the
-        others by name; or by the chosen column."""
+        others by name; or by the chosen column. Once a key was pressed, no row moves: new disks
+        come last."""
         trees: dict[DiskRow, list[DiskRow]] = {}
         tree: list[DiskRow] = []
         for depth, device in rows.device_tree(self._devices or {}, self._show_partitions):
@@ -407,14 +410,17 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if self._table.order:
             disks = self._table.in_order(disks)
         else:
+            kept = self._order if self._was_used else []
             disks = sorted(
                 disks,
                 key=lambda disk: (
+                    kept.index(disk.key) if disk.key in kept else len(kept),
                     all(row.name != self._alarming for row in trees[disk]),
                     # many systems have dozens of idle ones
                     disk.device is not None and disk.device.kind == "loop",
                 ),
             )
+            self._order = [disk.key for disk in disks]
         disks = sorted(disks, key=lambda disk: not disk.is_open)
         return [
             row for disk in disks for row in trees[disk]
@@ -437,6 +443,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         return activity.sparkline(min(width, rows.MEAN_SECONDS), bars)
 
     def on_list_table_sorted(self) -> None:
+        self._order = []
         self._sort_anew()
         self._show_order()
         self._fill_table()
