@@ -182,7 +182,7 @@ def _rest(text: str, end: re.Match[str]) -> str:
         return ""
     named = sum(float(part) for part in _LIST_PARTS.findall(found[2]))
     rest = float(found[1]) - named
-    return f", rest {rest:.1f}" if rest >= REST_SHARE * float(found[1]) else ""
+    return f", elsewhere {rest:.1f}" if rest >= REST_SHARE * float(found[1]) else ""
 
 
 def _whole_words(text: str, room: int, width: Callable[[str], int]) -> str:

@@ -138,6 +138,10 @@ class OpenSession:
     is_busy: Callable[[], bool]
 
 
+def _is_loop(disk: DiskRow) -> bool:
+    return disk.device is not None and disk.device.kind == "loop"
+
+
 class DevicesChanged(Message):
     """A block device has appeared, disappeared or changed."""
 
@@ -392,8 +396,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     def _visible_rows(self) -> list[DiskRow]:
         """Rows that match the filter: trees of disks, first the one that needs attention, the
-        others by name; or by the chosen column. Once a key was pressed, no row moves: new disks
-        come last."""
+        others by name and loop devices last, as many systems have dozens; or by the chosen column.
+        New disks come last, so that no row moves while somebody goes to it."""
         trees: dict[DiskRow, list[DiskRow]] = {}
         tree: list[DiskRow] = []
         for depth, device in rows.device_tree(self._devices or {}, self._show_partitions):
@@ -410,17 +414,13 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if self._table.order:
             disks = self._table.in_order(disks)
         else:
-            kept = self._order if self._was_used else []
+            kept = self._order or [disk.key for disk in disks if not _is_loop(disk)]
+            places = {key: place for place, key in enumerate(kept)}
+            disks = sorted(disks, key=lambda disk: places.get(disk.key, len(places)))
+            self._order = [disk.key for disk in disks if self._devices]
             disks = sorted(
-                disks,
-                key=lambda disk: (
-                    kept.index(disk.key) if disk.key in kept else len(kept),
-                    all(row.name != self._alarming for row in trees[disk]),
-                    # many systems have dozens of idle ones
-                    disk.device is not None and disk.device.kind == "loop",
-                ),
+                disks, key=lambda disk: all(row.name != self._alarming for row in trees[disk])
             )
-            self._order = [disk.key for disk in disks]
         disks = sorted(disks, key=lambda disk: not disk.is_open)
         return [
             row for disk in disks for row in trees[disk]

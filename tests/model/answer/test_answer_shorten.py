@@ -53,18 +53,18 @@ def test_the_seconds_of_a_finding_stay_where_there_is_room_for_them() -> None:
     assert shortened(text, "", 70, len)[0] == begin.replace(" (0:12-0:15)", "")
 
 
-def test_what_is_left_out_of_the_ios_in_flight_is_told_as_rest() -> None:
+def test_what_is_left_out_of_the_ios_in_flight_is_told_as_elsewhere() -> None:
     text = ("fio does 46.0k IOPS, 694 µs on average; in flight 32.0: vda 17.9, above the device "
             "13.0, waiting for a CPU 1.1")  # fmt: skip
     found = [shortened(text, "", room, len)[0] for room in (200, 100, 80, 65, 50)]
     assert found == [
         text,
         text.replace(", waiting for a CPU 1.1", ""),
-        text.partition(", above")[0] + ", rest 14.1",
+        text.partition(", above")[0] + ", elsewhere 14.1",
         "fio does 46.0k IOPS, 694 µs on average; in flight 32.0",
         "fio does 46.0k IOPS, 694 µs on average",
     ]
-    assert "rest" not in shortened(f"{text}; each job uses 97 % of a CPU", "", 120, len)[0]
+    assert "elsewhere" not in shortened(f"{text}; each job uses 97 % of a CPU", "", 120, len)[0]
 
 
 @given(st.sampled_from(TEXTS), st.sampled_from(("", WHO)), st.integers(30, 250))
