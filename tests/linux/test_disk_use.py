@@ -160,3 +160,35 @@ def test_the_real_processes_are_read_from_time_to_time() -> None:
     use = OccasionalUse()
     use(0.0, {})
     assert not use.due
+
+
+def test_the_stack_is_read_with_the_kernel_s_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loop device without I/O is left out: its file's server may be gone."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    proc, file = tmp_path / "proc", tmp_path / "f"
+    file.touch()
+    number = file.stat().st_dev
+    devices = {
+        "sda1": BlockDevice("sda1", "/dev/sda1", os.major(number), os.minor(number), "scsi", 1,
+                            disk="sda"),
+        "sda": BlockDevice("sda", "/dev/sda", 8, 99, "scsi", 9),
+        "md0": BlockDevice("md0", "/dev/md0", 9, 0, "md", 1, slaves=("sda1",), layer="raid1"),
+        **{name: BlockDevice(name, f"/dev/{name}", 7, 0, "loop", 1, backing_file=str(file))
+           for name in ("loop0", "loop1")},
+    }  # fmt: skip
+    reader = DiskUseReader(Roots.under(tmp_path))
+    (proc / "5").mkdir(parents=True)
+    (proc / "5/stat").write_text(f"5 (kworker) S 2 0 0 0 0 {0x00200000} " + "0 " * 40)
+    for sectors in (0, 8):
+        (proc / "5/io").write_text(f"0 1 2 3 4 5 6 7 8 {512 * sectors} 10 0 12 13")
+        (proc / "diskstats").write_text(f"7 0 loop0 9 0 {sectors} 9 9 0 9 9 0 9 9\n"
+                                        "7 1 loop1 9 0 0 9 9 0 9 9 0 9 9\n")  # fmt: skip
+        use = reader.read(1.0, devices, tasks=False)
+    assert use is not None
+    assert {link.name: (link.below, link.layer) for link in use.links} == {
+        "md0": (("sda1", "sda"), "raid1"), "loop0": (("sda1", "sda"), None),
+    }  # fmt: skip
+    assert use.kernel_s is not None
+    assert use.kernel_s[0] * use.seconds == pytest.approx(8 * 512, rel=0.01)

@@ -17,6 +17,7 @@ from iopstui.linux.devices.aliases import number_of_new_files
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import (
     LIST_DEVICES,
+    device_links,
     device_tree,
     mount_of,
     resolve_target,
@@ -27,7 +28,7 @@ from iopstui.linux.devices.usage.mounts import MountEntry, parse_mountinfo
 from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.limits import how_to_open
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, combine_targets
+from iopstui.model.block.target import DEVICE, DIRECT_LOOP, DIRECTORY, FILE, Target, combine_targets
 
 
 @pytest.fixture
@@ -463,6 +464,10 @@ def test_a_loop_device_goes_on_below_its_file(tree: Tree, tmp_path: Path) -> Non
     tree.disk("loop0", VIRTUAL, "7:0", loop__backing_file=str(image))
     devices = read_devices(tree.roots)
     assert device_tree("loop0", devices, tree.roots) == ("loop0", "sda")
+    for state, layer in (("0", None), ("1", DIRECT_LOOP)):
+        (tree.roots.sys / "class/block/loop0/loop/dio").write_text(f"{state}\n")
+        link = device_links(("loop0",), devices, tree.roots)[0]
+        assert (link.below, link.layer) == (("sda",), layer)
     image.unlink()
     assert device_tree("loop0", devices, tree.roots) == ("loop0",)
 

@@ -90,6 +90,35 @@ async def test_devices_come_and_go_and_the_cursor_stays_on_its_device() -> None:
     assert watch.calls == ["start", "stop"]
 
 
+async def test_a_new_disk_moves_no_row() -> None:
+    """Somebody looked at the rows, and went down as many as there were when a loop device came."""
+    watch, devices = Watch(), dict(fakes.DEVICES)
+    app = make(watch, devices)
+    usb = replace(USB, name="aaa", path="/dev/aaa")
+
+    async def plug(*order: str) -> None:
+        found = {**fakes.DEVICES, "aaa": usb, "sdb": USB}
+        devices.clear()
+        devices.update((name, found[name]) for name in order)
+        await rest(pilot)
+
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await finish_workers(app)
+        await plug("aaa", "nvme0n1", "sda")
+        assert names(app) == ["nvme0n1", "sda", "aaa"]
+        await pilot.press("down")
+        assert cursor(app) == "sda"
+        await plug("aaa", "nvme0n1", "sda", "sdb")
+        assert names(app) == ["nvme0n1", "sda", "aaa", "sdb"] and cursor(app) == "sda"
+        await plug("aaa", "nvme0n1", "sdb")
+        await plug("aaa", "nvme0n1", "sda", "sdb")
+        assert names(app) == ["nvme0n1", "aaa", "sdb", "sda"]
+        await pilot.press("greater_than_sign", "less_than_sign")
+        await settle(pilot)
+        assert names(app) == ["aaa", "nvme0n1", "sda", "sdb"]
+
+
 async def test_no_listener_remains_after_a_device_is_chosen() -> None:
     watch = Watch()
     app = make(watch, dict(fakes.DEVICES))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import ui_fakes as fakes
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from test_app import make, running, settle, shows
 from watch_frames import rates as disk_rates
 
 from iopstui.events import AnswerGiven
+from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.model.answer.answer import GOOD, Answer
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.model.answer.who import combined_shares
@@ -125,6 +127,46 @@ def test_a_dash_is_explained() -> None:
         assert "r runs mixed-4k" in foot
 
 
+def test_a_dash_beside_a_loop_device_s_user_names_who_sends_its_requests() -> None:
+    """The requests on the disk below are those of kernel threads."""
+    disks = {"nvme0n1": (64.0 * MIB, 0.0, 1.0), "loop3": (64.0 * MIB, 0.0, 1.0)}
+    user = replace(HOG, devices=frozenset({"loop3", "nvme0n1"}))
+    direct = DiskUser(8, "dd", "dd", "root", 20.0 * MIB, 0.0, NVME)
+    use = replace(USE, users=(user, direct), links=(DeviceLinks("loop3", ("nvme0n1",)),),
+                  disks=disks | {"nvme0n1": (84.0 * MIB, 0.0, 1.0)})  # fmt: skip
+    task = TaskIo(8, "dd", "", "nvme0n1", 1, 1, 0, 1, 0, 0, {500_000: 1000})
+    rows = who_panel.rows(use, TARGET, 116, 8, UTF8, "", replace(PROBE, tasks=(task,)))
+    lines = ["".join(text for text, _ in row) for row in rows]
+    assert "through loop3" in lines[2] and lines[2].split()[-2:] == ["–", "–"]
+    assert "–: sent by the kernel's threads of loop3" in lines[-1]
+
+
+async def test_the_page_begins_with_this_disk_s_processes_and_a_key_shows_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    everywhere = [ProcessRates(7, "dd", 500.0 * MIB, 0.0), ProcessRates(965, "fio", 64.0 * MIB, 0)]
+    monkeypatch.setattr(ProcessIo, "rates", lambda self: everywhere)
+    app = make(fakes.FakeController(disk_use=USE))
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.fake.tick(3)  # type: ignore[attr-defined]
+        await settle(pilot)
+        await pilot.press("u")
+        await settle(pilot)
+        assert shows(app, "Who uses nvme0n1, in 1 s") and shows(app, "fio --name=hog")
+        assert shows(app, "64 %") and shows(app, "14 % by nobody") and not shows(app, "dd if=")
+        assert shows(app, "a All disks") and shows(app, "Esc Close")
+        await pilot.press("greater_than_sign", "greater_than_sign")
+        assert shows(app, "sorted by pid")
+        await pilot.press("a")
+        assert (
+            shows(app, "all disks together") and shows(app, "500") and shows(app, "busiest first")
+        )
+        await pilot.press("a", "slash", *"tar")
+        assert shows(app, "Who uses nvme0n1") and shows(app, "tar -cf") and not shows(app, "--name")
+        await pilot.press(*"x")
+        assert shows(app, "no process matches 'tarx'")
+
+
 def test_a_long_command_is_cut_only_where_its_column_ends() -> None:
     command = "fio --name=db --directory=/srv/data --size=64m --rw=randrw --bs=4k --iodepth=4"
     use = replace(USE, users=(replace(HOG, command=command),))
@@ -233,6 +275,8 @@ async def test_on_a_small_terminal_the_tab_and_the_key_lead_to_who_it_is() -> No
         assert shows(app, "3 Who, numbers") and shows(app, "u Who")
         await pilot.press("u")
         await settle(pilot)
+        assert shows(app, "Who uses nvme0n1, in 1 s")
+        await pilot.press("a")
         assert shows(app, "nvme0n1: fio --name=hog (965) does 64 % of its bytes (in 1 s)")
         await pilot.press("escape")
         await settle(pilot)

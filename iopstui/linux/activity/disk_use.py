@@ -12,6 +12,7 @@ from iopstui.linux.counters.cgroup import parse_memberships
 from iopstui.linux.counters.io_limits import ReachedLimits
 from iopstui.linux.counters.whole_disks import SECTOR, has_remote_mounts
 from iopstui.linux.devices.open_devices import ByAccess, KnownFiles, OpenDevices
+from iopstui.linux.devices.target import device_links
 from iopstui.linux.kernel_files import Roots, decode, list_names, read_bytes, read_int, read_text
 from iopstui.linux.process.cpu_users import CpuUsers
 from iopstui.linux.process.process_io import MAX_COMMAND, ProcessIo, ProcessRates
@@ -26,6 +27,7 @@ from iopstui.model.answer.use import (
     RingWaiter,
 )
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DeviceLinks
 from iopstui.model.cgroups import group_name
 from iopstui.model.samples import DiskCounters
 from iopstui.model.sources import parse_pressure
@@ -79,6 +81,7 @@ class DiskUseReader:
         cpu_some = None if cpu is None or cpu_before is None else min(
             100.0, (cpu - cpu_before) / 1e4 / seconds)  # fmt: skip
         moved = _rates(counts, before, seconds)
+        kernel = [one for one in rates or [] if one.kernel]
         write_back = vm.get("nr_writeback")
         return DiskUse(
             t=t, seconds=seconds, users=tuple(self._users(_looked_at(rates or [], moved), devices)),
@@ -95,6 +98,9 @@ class DiskUseReader:
             boot_ms=_since_boot(counts), boot_in_flight=_depths_since_boot(counts),
             up_s=self._uptime(),
             suspended={name: 1.0 for name in devices if self._is_suspended(name)},
+            links=tuple(self._links(devices, moved)),
+            kernel_s=None if os.geteuid()
+            else (sum(one.read_s for one in kernel), sum(one.write_s for one in kernel)),
         )  # fmt: skip
 
     def _users(
@@ -125,6 +131,17 @@ class DiskUseReader:
                 group_of(process.pid, self._roots), process.children, process.kernel,
                 reading - writing, writing - reading,
             )  # fmt: skip
+
+    def _links(
+        self, devices: Mapping[str, BlockDevice], moved: Mapping[str, tuple[float, float, float]]
+    ) -> Iterator[DeviceLinks]:
+        """The devices on others. The file of a loop device without I/O is not looked for: its
+        server may be gone."""
+        for name, device in devices.items():
+            if device.slaves or (device.backing_file and any(moved.get(name, ())[:2])):
+                lower = device_links((name,), devices, self._roots)[0].below
+                disks = [disk for one in lower if (disk := devices[one].disk)]
+                yield DeviceLinks(name, tuple(dict.fromkeys((*lower, *disks))), device.layer)
 
     def _vmstat(self) -> dict[str, int]:
         rows = (line.split() for line in decode(

@@ -18,9 +18,17 @@ from iopstui.linux.devices.usage.mounts import (
     read_btrfs,
     read_own_mounts,
 )
-from iopstui.linux.kernel_files import Roots
+from iopstui.linux.kernel_files import Roots, read_int
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, DeviceLinks, Target, combine_targets
+from iopstui.model.block.target import (
+    DEVICE,
+    DIRECT_LOOP,
+    DIRECTORY,
+    FILE,
+    DeviceLinks,
+    Target,
+    combine_targets,
+)
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]
@@ -208,8 +216,14 @@ def device_links(tree: Sequence[str], devices: Devices, roots: Roots) -> tuple[D
     for name in tree:
         disk = devices.get(devices[name].disk or "", devices[name])
         below = tuple(lower for lower in _lower_devices(disk, devices, roots) if lower in devices)
-        links.append(DeviceLinks(name, below, disk.layer))
+        layer = disk.layer or (DIRECT_LOOP if _is_direct_loop(disk, roots) else None)
+        links.append(DeviceLinks(name, below, layer))
     return tuple(links)
+
+
+def _is_direct_loop(device: BlockDevice, roots: Roots) -> bool:
+    place = roots.sys / "class/block" / device.name / "loop/dio"
+    return device.kind == "loop" and read_int(place) == 1
 
 
 def device_of_path(path: str, roots: Roots, devices: Devices) -> str | None:

@@ -104,7 +104,8 @@ class AnswerTotal:
 # An answer in fewer words, where a line has no room for all of it.
 #
 # Whole parts are left out in this order: the age of a comparison, further figures from the last one
-# on, who uses the disk. The process number always stays.
+# on, what is said about the first one, the device through which the disk is used, who uses it. The
+# process number always stays.
 
 
 _ASIDES = re.compile(r" \((?:last |\d+:\d\d)[^()]*\)")
@@ -118,11 +119,13 @@ _LIST, _LIST_PARTS = re.compile(r"in flight ([\d.]+): ([^;]+)$"), re.compile(r" 
 REST_SHARE = 0.05
 """A smaller part of them is not told."""
 _PERSON = re.compile(
-    r"(?:(\S+).*? \((\d+)(?:, [^()]*)?\)|(.+?) \((\d+ processes)\)).*"
-    r" does (all|(?:at least )?\d+ %) of its bytes"
+    r"(?:(\S+).*? \((\d+)(?:, [^()]*)?\)|(.+?) \((\d+ processes)\)).*?"
+    r"( through \S+)? does (all|(?:at least )?\d+ %) of its bytes"
 )
-_BUSY = re.compile(r" at [\d.]+ % busy\b")
-"""Less telling than who uses the disk."""
+_LESS = tuple(map(re.compile, (r" at [\d.]+ % busy\b", r" with [\d.]+k? in flight$",
+                               r" on average$")))  # fmt: skip
+"""Less telling than who uses the disk, in the order in which they yield."""
+_WAY, _OF_BYTES = re.compile(r" through \S+(?=: )"), " of bytes"
 ELLIPSIS = "…"
 
 
@@ -136,13 +139,14 @@ def shortened(text: str, who: str, room: int, width: Callable[[str], int]) -> tu
 
 
 def short_who(who: str) -> str:
-    """ "fio --name=hog (965, container 8c1d2f0a9b7e) does 64 % of its bytes" -> "fio (965): 64 % of
-    bytes"."""
+    """ "fio --name=hog (965, container 8c1d2f0a9b7e) through loop0 does 64 % of its bytes" -> "fio
+    (965) through loop0: 64 % of bytes"."""
     match = _PERSON.fullmatch(who)
     if match is None:
         return who
-    share = "100 %" if match[5] == "all" else match[5].replace("at least ", "≥ ")
-    return f"{match[1] or match[3]} ({match[2] or match[4]}): {share} of bytes"
+    share = "100 %" if match[6] == "all" else match[6].replace("at least ", "≥ ")
+    person = f"{match[1] or match[3]} ({match[2] or match[4]}){match[5] or ''}"
+    return f"{person}: {share}{_OF_BYTES}"
 
 
 def _ranked(text: str, who: str) -> Iterator[tuple[str, str]]:
@@ -160,10 +164,15 @@ def _ranked(text: str, who: str) -> Iterator[tuple[str, str]]:
         texts += [shorter[: aside.start()] + aside[0] + shorter[aside.start() :]
                   for aside in asides if len(shorter) >= aside.start()]  # fmt: skip
         texts.append(shorter)
-    yield from ((words, who) for words in texts)
+    whole = [*texts]
+    for less in _LESS if who else ():
+        texts.append(less.sub("", texts[-1]))
+    here = _WAY.sub("", who)
+    forms = (one for name in (who, here) for one in (name, name.removesuffix(_OF_BYTES)))
+    for name in dict.fromkeys(forms):
+        yield from ((words, name) for words in texts)
     if who:
-        yield _BUSY.sub("", texts[-1]), who
-        yield from ((words, "") for words in texts)
+        yield from ((words, "") for words in whole)
 
 
 def _rest(text: str, end: re.Match[str]) -> str:
@@ -173,7 +182,7 @@ def _rest(text: str, end: re.Match[str]) -> str:
         return ""
     named = sum(float(part) for part in _LIST_PARTS.findall(found[2]))
     rest = float(found[1]) - named
-    return f", rest {rest:.1f}" if rest >= REST_SHARE * float(found[1]) else ""
+    return f", elsewhere {rest:.1f}" if rest >= REST_SHARE * float(found[1]) else ""
 
 
 def _whole_words(text: str, room: int, width: Callable[[str], int]) -> str:

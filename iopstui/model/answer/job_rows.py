@@ -138,7 +138,7 @@ def _in_flight(waits: Waits) -> str:
     places = [f"{name} {ios:.1f}" for name, ios in largest if ios >= FEW_IOS]
     rest = waits.ios - sum(ios for _, ios in largest)
     if places and rest >= REST_SHARE * waits.ios:
-        places.append(f"rest {rest:.1f}")
+        places.append(f"elsewhere {rest:.1f}")
     return f"in flight {waits.ios:.1f}{': ' * bool(places)}{', '.join(places)}"
 
 

@@ -30,6 +30,7 @@ from iopstui.model.answer.situation import (
 )
 from iopstui.model.answer.table import (
     SLOW_MEMBER,
+    USED_IOS_S,
     busy,
     decide,
     finding,
@@ -421,8 +422,9 @@ class AnswerTracker:
         rings = situation.idle_rings if is_pressure_alone(situation) else ()
         self.idle_rings = tuple(waiter.name for waiter in rings)
         waited = situation.has_pressure
-        busy = any((one.busy or 0.0) >= IN_USE_PERCENT for one, _ in pairs)
-        self.needs_use = busy or waited or answer.state != GOOD
+        used = any((one.busy or 0.0) >= IN_USE_PERCENT or one.ios_s >= USED_IOS_S
+                   for one, _ in pairs)  # fmt: skip
+        self.needs_use = used or waited or answer.state != GOOD
         self.needs_tasks = waited or answer.state != GOOD
         last, figures = self._last, (not situation.ios_s, fio_iops(situation.frames[-1:]))
         loads = situation.bytes_s, situation.in_flight

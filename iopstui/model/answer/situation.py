@@ -8,7 +8,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
-from iopstui.model.answer.use import BlockedTask, DiskUse, RingWaiter
+from iopstui.model.answer.use import MIRROR, BlockedTask, DiskUse, RingWaiter
 from iopstui.model.answer.who import (
     MIN_FOR_P99,
     Role,
@@ -97,7 +97,6 @@ MEMORY_PERCENT, SWAPPED_PAGES_S = 10.0, 50.0
 or this many pages per second are swapped in and out."""
 PAGE = 4096
 """Bytes of a page, at least."""
-MIRROR = "raid1"
 DIRECT_SHARE = 0.5
 """Write-back of less than this part of what is in flight: somebody writes directly."""
 
@@ -757,7 +756,8 @@ class Situation:
     @cached_property
     def other_in_flight(self) -> float:
         """Requests in flight on all other disks of the machine, as far as they are known."""
-        own = {*self.below, *self.above}
+        on_it = self.use.above(self.disk) if self.use is not None else ()
+        own = {*self.below, *self.above, *on_it}
         return sum(value for name, value in self._each_in_flight.items()
                    if name not in own and self._whole(name) not in own)  # fmt: skip
 

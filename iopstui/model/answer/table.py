@@ -80,6 +80,8 @@ MAY_BE_SLOW = "; that may be slow for it"
 MORE_BLOCKED = "; more programs than that are blocked: {}"
 OR_ANOTHER = ", for this disk or another"
 SLOW_MEMBER = "slow-member"
+USED_IOS_S = 100.0
+"""From so many requests a second on, who makes them is told, however quick they are."""
 LONG_SAMPLE_S = 3.0
 """A sample that is longer is not called a second."""
 
@@ -728,8 +730,9 @@ def _blocked_for_disks(s: Situation) -> list[BlockedTask]:
 
 def quiet(s: Situation) -> Answer:
     """Nothing to report: what was looked at."""
+    # util is sampled: of a quick disk it misses most
     is_used = s.in_flight >= HARDLY_USED if s.busy is None else s.busy >= 1.0
-    who = words.who(s) if is_used or s.syncing else ""
+    who = words.who(s) if is_used or s.syncing or s.ios_s >= USED_IOS_S else ""
     # one program's pressure may be below 1 %, and waits for a file system's log are not in it
     of_disks = s.has_pressure and not s.idle_rings and not (s.use is not None and s.use.remote)
     rest = s.others_are_idle and not _works_below(s)

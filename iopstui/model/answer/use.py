@@ -9,6 +9,7 @@ from math import sqrt
 from typing import TypeVar
 
 from iopstui.format import counted, cut
+from iopstui.model.block.target import DeviceLinks
 from iopstui.model.rates import fmean
 
 ELSEWHERE = ("(reads elsewhere)", "(writes elsewhere)")
@@ -19,6 +20,7 @@ ALL_HIDDEN = -1
 WITH_CHILDREN = " with its children"
 MUCH_CPU_WAIT = 50.0
 """From this percentage of the time in which tasks wait for a CPU, the CPUs may be full."""
+MIRROR = "raid1"
 COMMAND_IN_A_SENTENCE = 48
 """Columns of a command line in a sentence; a table has more room."""
 
@@ -148,11 +150,37 @@ class DiskUse:
     up_s: float | None = None
     suspended: Mapping[str, float] = field(default_factory=dict)
     """The share of the readings at which a device-mapper device let nothing pass, by device."""
+    links: tuple[DeviceLinks, ...] = ()
+    """The devices of the machine that lie on others (loop devices: those with I/O), each with what
+    is directly below it; of a partition also its disk."""
+    kernel_s: tuple[float, float] | None = None
+    """Bytes read and written per second by kernel threads, such as those of loop devices; ``None``
+    if they could not be read."""
 
     @property
     def sees_all_limits(self) -> bool:
         """Whether no limit of I/O can be hidden."""
         return self.limits_readable and not self.outer_groups
+
+    def above(self, disk: str) -> set[str]:
+        """The devices that lie on this one."""
+        found = {disk}
+        while more := {one.name for one in self.links if found & {*one.below}} - found:
+            found |= more
+        return found - {disk}
+
+    def tree(self, disk: str) -> set[str]:
+        """This device and those below it."""
+        found = {disk}
+        while more := {below for one in self.links if one.name in found
+                       for below in one.below} - found:  # fmt: skip
+            found |= more
+        return found
+
+    def copies(self, disk: str) -> set[str]:
+        """The members of mirrors that have this one as a member."""
+        return {name for one in self.links if one.layer == MIRROR and disk in one.below
+                for name in one.below}  # fmt: skip
 
     @property
     def hidden_text(self) -> str:
@@ -207,6 +235,8 @@ def mean_use(uses: Sequence[DiskUse]) -> DiskUse | None:
                    for name in {name for use in uses for name in use.suspended}},
         cpu_some=_mean_known([use.cpu_some for use in uses]),
         cpu_user=next((use.cpu_user for use in reversed(uses) if use.cpu_user), ""),
+        links=tuple({link.name: link for use in uses for link in use.links}.values()),
+        kernel_s=_mean_kernel(uses, seconds),
     )  # fmt: skip
 
 
@@ -240,6 +270,14 @@ def _mean_rates(name: str, uses: Sequence[DiskUse], seconds: float) -> tuple[flo
         for index, value in enumerate(use.disks.get(name, ())):
             sums[index] += value * use.seconds
     return sums[0] / seconds, sums[1] / seconds, sums[2] / seconds
+
+
+def _mean_kernel(uses: Sequence[DiskUse], seconds: float) -> tuple[float, float] | None:
+    known = [(*use.kernel_s, use.seconds) for use in uses if use.kernel_s is not None]
+    if len(known) < len(uses):
+        return None
+    return (sum(read_s * own for read_s, _, own in known) / seconds,
+            sum(write_s * own for _, write_s, own in known) / seconds)  # fmt: skip
 
 
 def _reached(uses: Sequence[DiskUse]) -> tuple[LimitUse, ...]:

@@ -31,7 +31,9 @@ ALIKE = 1.25
 @dataclass(frozen=True, slots=True)
 class Share:
     """``share`` (0..1) of a disk's bytes are of ``name``; ``at_least``: it may be more, because the
-    process uses other disks, too. ``program`` names its container or pod, or else its program."""
+    process uses other disks, too. ``program`` names its container or pod, or else its program.
+    ``through``: the device on this disk whose I/O they are ("": the process's files are on the disk
+    itself, or this is not known)."""
 
     name: str
     share: float
@@ -39,6 +41,12 @@ class Share:
     pid: int | None = None
     program: str = ""
     at_least: bool = False
+    through: str = ""
+
+    @property
+    def label(self) -> str:
+        """ "fio --name=hog (965)", "fio --name=hog (965) through loop0"."""
+        return f"{self.name} through {self.through}" if self.through else self.name
 
 
 def shares(
@@ -54,11 +62,10 @@ def shares(
     if not sum(moved):
         return ()
     users = [user for user in use.users if disk in user.devices and not user.kernel]
-    # a device above may move more, if its file is in the page cache (loop)
-    same = [{*below, *(name for name in above if name in use.disks
-                       and use.disks[name][side] <= ALIKE * moved[side])}
+    above = {*above, *use.above(disk)}
+    same = [{*below, *(name for name in above if _is_passed_on(name, side, moved[side], use))}
             for side in (READS, WRITES)]  # fmt: skip
-    same[WRITES].update(copies)
+    same[WRITES].update(copies, use.copies(disk))
     sides = [
         _without_doubt([_at_least(disk, user, side, moved[side], same[side], use)
                         for user in users], moved[side])
@@ -72,7 +79,30 @@ def shares(
             share = bytes_s / sum(moved)
             program = user.container or user.comm
             found.append(Share(user.name, share, bytes_s, user.pid, program, at_least))
-    return tuple(sorted(found, key=lambda one: (-one.share, one.pid or 0)))
+    return _with_ways(sorted(found, key=lambda one: (-one.share, one.pid or 0)), above, use)
+
+
+def _is_passed_on(name: str, side: int, moved: float, use: DiskUse) -> bool:
+    """Whether the disk below this device did as many bytes as it, so that they may be the same. A
+    loop device whose file is in the page cache sends none; those that it sends are of kernel
+    threads."""
+    if name not in use.disks:
+        return False
+    bytes_s = use.disks[name][side]
+    by_kernel = bytes_s if use.kernel_s is None else use.kernel_s[side]
+    return bytes_s <= ALIKE * min(moved, by_kernel)
+
+
+def _with_ways(found: Sequence[Share], above: Collection[str], use: DiskUse) -> tuple[Share, ...]:
+    """With the device above through which each did its bytes: it did as many there. The kernel
+    counts those of dm and md on the disk alone."""
+    here, ways = {one.pid: one.bytes_s for one in found}, dict[int | None, str]()
+    for top in sorted(name for name in above if found and name in use.disks):
+        for one in shares(top, use.tree(top), use):
+            is_lower = one.pid in ways and top in use.tree(ways[one.pid])
+            if one.pid in here and ALIKE * one.bytes_s >= here[one.pid] and not is_lower:
+                ways[one.pid] = one.through or top
+    return tuple(replace(one, through=ways.get(one.pid, "")) for one in found)
 
 
 def _without_doubt(rates: Sequence[float], moved: float) -> list[float]:
@@ -188,7 +218,7 @@ def who_text(found: Sequence[Share], groups: Sequence[GroupRates] | None, disk: 
     if top is not None and top.share >= MAIN_SHARE:
         bound = "at least " if top.at_least else ""
         part = "all" if top.share >= ALL else f"{bound}{100 * top.share:.0f} %"
-        return f"{top.name} does {part} of its bytes"
+        return f"{top.label} does {part} of its bytes"
     return _group_text(groups, disk)
 
 
@@ -207,10 +237,16 @@ def programs(found: Sequence[Share]) -> list[Share]:
     several = [
         Share(f"{program} ({len(ones)} processes){_with_children(ones)}",
               sum(one.share for one in ones), sum(one.bytes_s for one in ones), program=program,
-              at_least=any(one.at_least for one in ones))
+              at_least=any(one.at_least for one in ones), through=_way_of(ones))
         for program, ones in by_program.items() if len(ones) > 1 and not _stands_alone(ones)
     ]  # fmt: skip
     return sorted(several, key=lambda one: -one.share)
+
+
+def _way_of(ones: Sequence[Share]) -> str:
+    """The device through which all of them use the disk."""
+    ways = {one.through for one in ones}
+    return ways.pop() if len(ways) == 1 else ""
 
 
 def _stands_alone(ones: Sequence[Share]) -> bool:
@@ -249,7 +285,7 @@ def who_rows(
                  for name, ns in (("p50", p50_ns), ("p99", p99_ns)) if ns is not None]  # fmt: skip
         each = f" ({', '.join(times)})" if times else ""
         bound = "at least " * (one.at_least and one.share < ALL)
-        yield f"{one.name} {bound}{100 * one.share:.0f} %{each}"
+        yield f"{one.label} {bound}{100 * one.share:.0f} %{each}"
 
 
 def request_latency(

@@ -11,6 +11,8 @@ NFS = ("nfs", "nfs4")
 """Types of file systems that the NFS client mounts."""
 SMB = ("cifs", "smb3")
 """Types of file systems that the SMB client mounts."""
+DIRECT_LOOP = "direct loop"
+"""The layer of a loop device that reads its file past the page cache."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from math import isinf
 from typing import Protocol
 
 from iopstui import format as units
-from iopstui.model.block.target import DEVICE, Target
+from iopstui.model.block.target import DEVICE, DIRECT_LOOP, Target
 from iopstui.model.findings.accounts import (
     FLUSHES,
     KINDS,
@@ -242,13 +242,21 @@ class DisturbanceMeter:
 
     def _partly_cached(self) -> Iterator[str]:
         """Loop devices whose file was partly in the page cache. The next run reads the same blocks
-        again and finds more of them there, so that its figures are those of another mixture."""
-        for lower, upper, _ in self._lower if self._seconds else ():
+        again and finds more of them there, so that its figures are those of another mixture. The
+        kernel reads such a file ahead, many times as much as was asked for."""
+        for lower, upper, layer in self._lower if self._seconds else ():
+            if not upper.startswith("loop"):
+                continue
             asked, read = (
                 self._disks[name].rates(self._seconds)[READS].bytes_s for name in (upper, lower)
             )
             share = 1 - read / asked if asked >= MIN_READ else 0.0
-            if upper.startswith("loop") and CACHED_LITTLE < share < 1 - CACHED_LITTLE:
+            if share < -1 and layer != DIRECT_LOOP:
+                yield (
+                    f"{units.size(read)} a second were read from {lower} for {units.size(asked)} "
+                    f"of {upper}: the kernel read its file ahead, or others read, too"
+                )
+            if CACHED_LITTLE < share < 1 - CACHED_LITTLE:
                 yield (
                     f"{100 * share:.0f} % of what was read from {upper} was not read from {lower}: "
                     "its file is partly in the page cache, or has holes"

@@ -24,7 +24,7 @@ from functools import lru_cache, reduce
 from math import inf
 
 from iopstui import format as units
-from iopstui.model.block.target import DeviceLinks
+from iopstui.model.block.target import DIRECT_LOOP, DeviceLinks
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.evidence import Evidence, JobShape, recent_frames, recent_job_frames
 from iopstui.model.findings.finding import device_names_text
@@ -281,11 +281,12 @@ def _lower_account(frame: Frame, lower: str, upper: str, layer: str | None) -> A
 
 def lower_limits(upper: Flows, name: str, layer: str | None) -> Flows:
     """The most I/O on lower devices that the device ``name`` can have caused with its own. The page
-    cache of a loop device's file reads ahead and writes later; some layers write a journal
-    first."""
+    cache of a loop device's file reads ahead, from a file that it has parts of many times as much
+    as was asked for, and writes later; some layers write a journal first."""
     most = dict(upper)
     if name.startswith("loop"):
-        most[READS] = Flow(inf, 2 * upper[READS].bytes_s, inf)
+        is_direct = layer == DIRECT_LOOP
+        most[READS] = Flow(inf, 2 * upper[READS].bytes_s, inf) if is_direct else UNLIMITED
         most[WRITES] = most[FLUSHES] = UNLIMITED
     elif name.startswith("dm-") and layer not in DIRECT_LAYERS:
         most[WRITES], most[FLUSHES] = upper[WRITES].times(2), UNLIMITED

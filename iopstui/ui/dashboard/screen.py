@@ -771,10 +771,17 @@ class Dashboard(CanvasScreen):
 
     @property
     def users_sentence(self) -> str:
-        """A sentence on who uses the target most; "" while a job's figures are shown, or if nobody
-        is known."""
+        """Who uses the target most; "" while a job's figures are shown, or if nobody is known."""
         data = self._panel_data()
         return who_panel.sentence(data.users, data.target, data.seconds_of_use)
+
+    @property
+    def users_of_disk(self) -> who_panel.UsersOfDisk | None:
+        """Who uses the target; ``None`` while a job's figures are shown, or if it was not read."""
+        data = self._panel_data()
+        if data.users is None:
+            return None
+        return who_panel.users_of(data.users, data.target, data.seconds_of_use)
 
     def index_of(self, name: str) -> int:
         region = "fio" if name == "kernel" else name

@@ -165,6 +165,40 @@ class LiveRows(TypeToFilter, Modal[None]):
         self.action_scroll(-WHEEL_ROWS)
 
 
+ALL_HINT: Hint = ("a", "All disks", "screen.all_disks")
+THIS_HINT: Hint = ("a", "This disk", "screen.all_disks")
+
+
+class ProcessList(LiveRows):
+    """Processes: those that use this disk, or after a key those of all disks. ``only_all``: the
+    first are not known, as while a job runs."""
+
+    BINDINGS = [Binding("a", "all_disks", show=False)]  # noqa: RUF012 (Textual's own form)
+
+    def __init__(
+        self, title: str, build: RowBuilder, charset: Charset, opened_by: Key,
+        orders: Callable[[bool], Sequence[str]], only_all: bool,
+    ) -> None:  # fmt: skip
+        self.all_disks = self._only_all = only_all
+        super().__init__(
+            title, build, charset, opened_by, lambda: orders(self.all_disks), True
+        )  # fmt: skip
+        if not only_all:
+            self.about = f"{self.about} a lists the processes of all disks, or of this one alone."
+            self._show_choice()
+
+    def action_all_disks(self) -> None:
+        if not self._only_all:
+            self.all_disks, self.order = not self.all_disks, ""
+            self._show_choice()
+            self.apply_filter()
+
+    def _show_choice(self) -> None:
+        choice = THIS_HINT if self.all_disks else ALL_HINT
+        self._hints = (choice, SORT_HINT, ("↑ ↓", "Scroll", ""), *HINTS[1:])
+        self.show_hints(self.filter_hint)
+
+
 LIST_HINTS: tuple[Hint, ...] = (
     ("Enter", "Timeline", "screen.open"), ("< >", "Sort", "screen.sort(1)"), FILTER_HINT,
     CLOSE_HINT,

@@ -15,7 +15,7 @@ from iopstui import format as f
 from iopstui.model.answer.answer import GOOD, UNKNOWN, Answer
 from iopstui.model.answer.judge import WINDOW, Seen, judge
 from iopstui.model.answer.use import DiskUse
-from iopstui.model.answer.who import combined_shares
+from iopstui.model.answer.who import combined_shares, moved_s, parts_of_below
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import (
     DEVICE,
@@ -268,21 +268,25 @@ def detail_rows(
     return [(label, text) for label, text in rows if text]
 
 
-def users_text(target: Target, use: DiskUse | None) -> str:
-    """Who did how much of a disk's bytes in the last reading: the first two; "" if unknown. The
-    bytes of partitions and of devices that are made of others are not counted then."""
+def users_text(
+    target: Target, use: DiskUse | None, seconds: Sequence[Mapping[str, DiskRates]] = ()
+) -> str:
+    """Who did how much of a disk's bytes in the last reading: the first two; "" if unknown.
+    ``seconds`` are the last rates of the disks: the reading has none of partitions and of devices
+    that are made of others."""
     disk = target.device or ""
-    if use is None or disk not in use.disks:
+    if use is None or (disk not in use.disks and not any(disk in rates for rates in seconds)):
         return ""
     users = {user.pid: user for user in use.users}
-    found = [one for one in combined_shares({disk: target.tree}, use) if one.share >= LEAST_SHARE]
+    found = combined_shares({disk: target.tree}, use, seconds)
     texts = []
-    for one in found[:MAX_USERS]:
+    for one in [one for one in found if one.share >= LEAST_SHARE][:MAX_USERS]:
         user = users.get(one.pid or 0)
         owner = f", {user.user}" if user is not None and user.user else ""
-        name = f"{user.comm} ({user.pid}{owner})" if user is not None else one.name
-        texts.append(f"{name} {100 * min(1.0, one.share):.0f} %")
-    if not texts and any(use.disks[disk][:2]):
+        short = user and replace(one, name=f"{user.comm} ({user.pid}{owner})")
+        texts.append(f"{(short or one).label} {100 * min(1.0, one.share):.0f} %")
+    parts = parts_of_below(disk, target.tree, use, seconds)
+    if not texts and moved_s(disk, target.tree, use, parts):
         hidden = "" if use.as_root else " (root sees all processes)"
         return f"no process that can be seen{hidden}"
     return f"{', '.join(texts)} of its bytes" if texts else ""
@@ -508,6 +512,11 @@ class HomeAnswer:
         """The answer on these disks."""
         target = self.target(names, devices)
         return judge(Seen(target, list(self._frames), devices, use=use))[0][1]
+
+    @property
+    def seconds(self) -> list[Mapping[str, DiskRates]]:
+        """The rates of all disks in the last seconds."""
+        return [frame.disks for frame in self._frames]
 
     def _rates_of(self, name: str) -> list[DiskRates]:
         return [frame.disks[name] for frame in self._frames if name in frame.disks]

@@ -138,6 +138,10 @@ class OpenSession:
     is_busy: Callable[[], bool]
 
 
+def _is_loop(disk: DiskRow) -> bool:
+    return disk.device is not None and disk.device.kind == "loop"
+
+
 class DevicesChanged(Message):
     """A block device has appeared, disappeared or changed."""
 
@@ -190,6 +194,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self._devices: Mapping[str, BlockDevice] | None = None
         self._activity = activity
         self._early_keys: list[str] = []
+        self._order: list[str] = []
+        """The keys of the disks in the order in which they were last shown."""
         self._marked: list[str] = []
         self._texts: dict[str, tuple[str, str]] = {}
         """Model and mount point of each device."""
@@ -390,7 +396,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     def _visible_rows(self) -> list[DiskRow]:
         """Rows that match the filter: trees of disks, first the one that needs attention, the
-        others by name; or by the chosen column."""
+        others by name and loop devices last, as many systems have dozens; or by the chosen column.
+        New disks come last, so that no row moves while somebody goes to it."""
         trees: dict[DiskRow, list[DiskRow]] = {}
         tree: list[DiskRow] = []
         for depth, device in rows.device_tree(self._devices or {}, self._show_partitions):
@@ -407,13 +414,12 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if self._table.order:
             disks = self._table.in_order(disks)
         else:
+            kept = self._order or [disk.key for disk in disks if not _is_loop(disk)]
+            places = {key: place for place, key in enumerate(kept)}
+            disks = sorted(disks, key=lambda disk: places.get(disk.key, len(places)))
+            self._order = [disk.key for disk in disks if self._devices]
             disks = sorted(
-                disks,
-                key=lambda disk: (
-                    all(row.name != self._alarming for row in trees[disk]),
-                    # many systems have dozens of idle ones
-                    disk.device is not None and disk.device.kind == "loop",
-                ),
+                disks, key=lambda disk: all(row.name != self._alarming for row in trees[disk])
             )
         disks = sorted(disks, key=lambda disk: not disk.is_open)
         return [
@@ -437,6 +443,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         return activity.sparkline(min(width, rows.MEAN_SECONDS), bars)
 
     def on_list_table_sorted(self) -> None:
+        self._order = []
         self._sort_anew()
         self._show_order()
         self._fill_table()
@@ -521,7 +528,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         device, devices = self._selected(), self._devices or {}
         if device is None:
             return ""
-        return rows.users_text(self._answer.target([device.name], devices), self._use)
+        target = self._answer.target([device.name], devices)
+        return rows.users_text(target, self._use, self._answer.seconds)
 
     def _show_answer(self, answer: Answer | None) -> None:
         row = answer_row(answer, self.app.size.width, self._charset)

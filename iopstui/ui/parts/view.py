@@ -29,7 +29,8 @@ from iopstui.ui.port import Port
 if TYPE_CHECKING:
     from iopstui.model.cgroups import GroupRates
     from iopstui.ui.core.modal import Modal
-    from iopstui.ui.dialogs.slow_list import LiveRows, SlowList
+    from iopstui.ui.dashboard.panels.who_panel import UsersOfDisk
+    from iopstui.ui.dialogs.slow_list import LiveRows, ProcessList, SlowList
 
     GroupsOfDisks = tuple[Sequence[GroupRates] | None, Sequence[str], str]
     """The groups, the disks, and why there are none."""
@@ -214,20 +215,27 @@ class ViewKeys(Part):
 
         return LiveRows(title, rows, self.port.charset, opened_by)
 
-    def _processes_page(self) -> LiveRows:
+    def _processes_page(self) -> ProcessList:
         from iopstui.linux.process.process_io import ProcessIo
         from iopstui.ui.dashboard.pages import processes_view
-        from iopstui.ui.dialogs.slow_list import LiveRows
+        from iopstui.ui.dialogs.slow_list import ProcessList
 
         port, charset = self.port, self.port.charset
         source = None if port.live is None else ProcessIo()
-        page = LiveRows(
+
+        def disk(of_all: bool) -> UsersOfDisk | None:
+            return None if of_all else port.open_dashboard.users_of_disk
+
+        page = ProcessList(
             "Processes",
             lambda width: processes_view.rows(
                 port.shown_state, source, width, charset, self.frozen, page.order,
                 page.filter_text, port.open_dashboard.users_sentence,
+                disk(page.all_disks),
             ),
-            charset, key.USERS, lambda: processes_view.orders(port.shown_state, source), True,
+            charset, key.USERS,
+            lambda of_all: processes_view.orders(port.shown_state, source, disk(of_all)),
+            disk(False) is None,
         )  # fmt: skip
         return page
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.answer.answer import shortened
+from iopstui.model.answer.answer import short_who, shortened
 from iopstui.model.answer.change import change_answer
 from iopstui.model.answer.situation import Situation
 from iopstui.model.answer.use import DiskUse, DiskUser
@@ -54,18 +54,18 @@ def test_the_seconds_of_a_finding_stay_where_there_is_room_for_them() -> None:
     assert shortened(text, "", 70, len)[0] == begin.replace(" (0:12-0:15)", "")
 
 
-def test_what_is_left_out_of_the_ios_in_flight_is_told_as_rest() -> None:
+def test_what_is_left_out_of_the_ios_in_flight_is_told_as_elsewhere() -> None:
     text = ("fio does 46.0k IOPS, 694 µs on average; in flight 32.0: vda 17.9, above the device "
             "13.0, waiting for a CPU 1.1")  # fmt: skip
     found = [shortened(text, "", room, len)[0] for room in (200, 100, 80, 65, 50)]
     assert found == [
         text,
         text.replace(", waiting for a CPU 1.1", ""),
-        text.partition(", above")[0] + ", rest 14.1",
+        text.partition(", above")[0] + ", elsewhere 14.1",
         "fio does 46.0k IOPS, 694 µs on average; in flight 32.0",
         "fio does 46.0k IOPS, 694 µs on average",
     ]
-    assert "rest" not in shortened(f"{text}; each job uses 97 % of a CPU", "", 120, len)[0]
+    assert "elsewhere" not in shortened(f"{text}; each job uses 97 % of a CPU", "", 120, len)[0]
 
 
 @given(st.sampled_from(TEXTS), st.sampled_from(("", WHO)), st.integers(30, 250))
@@ -179,3 +179,27 @@ def test_who_uses_a_disk_tells_more_than_how_busy_it_is() -> None:
     assert shortened(text, who, 77, len) == (
         "loop4 answers in 121 µs on average", "backupd (11832): ≥ 99 % of bytes"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "words", "person"), [
+    ("loop4 is in use and quick: 108 µs on average, 94.5 MiB/s, 3.1 in flight, no long queue",
+     "loop4 is in use and quick: 108 µs", "backupd (1183245): ≥ 99 % of bytes"),
+    ("vda is busy: I/Os take 1.19 ms on average with 35 in flight, 6× its median at this load",
+     "vda is busy: I/Os take 1.19 ms", "backupd (1183245): ≥ 99 % of bytes"),
+    ("nvme10n1 (multipath) is busy: I/Os take 1.19 ms on average with 1.35k in flight",
+     "nvme10n1 (multipath) is busy: I/Os take 1.19 ms", "backupd (1183245): ≥ 99 %"),
+])  # fmt: skip
+def test_further_figures_yield_to_who_it_is(text: str, words: str, person: str) -> None:
+    who = "backupd --name=hog --rw=randread (1183245) does at least 99 % of its bytes"
+    assert shortened(text, who, 77, len) == (words, person)
+
+
+def test_the_device_on_the_way_yields_after_the_figures() -> None:
+    text = "vda is in use and quick: 108 µs on average, 94.5 MiB/s, 3.1 in flight, no long queue"
+    who = "backupd --rw=randread (11832) through loop4 does 99 % of its bytes"
+    found = [shortened(text, who, room, len) for room in (200, 110, 77, 60)]
+    assert found == [
+        (text, who), (text.partition(", 3.1")[0], short_who(who)),
+        ("vda is in use and quick: 108 µs", "backupd (11832) through loop4: 99 %"),
+        ("vda is in use and quick: 108 µs", "backupd (11832): 99 %"),
+    ]  # fmt: skip

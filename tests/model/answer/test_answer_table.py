@@ -124,6 +124,15 @@ def test_a_disk_that_rests_most_of_the_time_is_busy_at_times_only() -> None:
     assert first((longer * 3)[:10]).verdict == WAITS
 
 
+def test_who_uses_a_quick_disk_is_told_though_it_is_hardly_busy() -> None:
+    """37.5 MiB/s from a loop device, 0.9 % busy: the kernel samples that figure."""
+    user = DiskUser(9, "backupd", read_s=37.5 * MIB, devices=frozenset({"vda"}))
+    for rate, who in ((600, "backupd (9) does all of its bytes"), (20, "")):
+        quick = changed(rates(rate, 0, 0, kib=64), aqu_sz=0.08, util=0.9)
+        seen = use(users=(user,), disks={"vda": (37.5 * MIB, 0.0, 0.1)})
+        assert first([quick] * 5, seen).who == who
+
+
 def test_a_share_of_the_time_that_the_mean_queue_denies_is_not_said() -> None:
     hog = DiskUser(965, "fio", "fio", read_s=90 * MIB, devices=frozenset({"vda"}))
     seen = use(users=(hog,), disks={"vda": (94 * MIB, 0.0, 0.5)})
@@ -1811,7 +1820,7 @@ def test_a_job_whose_ios_are_nowhere_in_particular_has_no_list_of_places() -> No
 
 
 def test_ios_in_no_known_place_are_told_as_rest() -> None:
-    for in_vda, end in ((5.0, "vda 5.0, above the device 2.0, rest 1.0"),
+    for in_vda, end in ((5.0, "vda 5.0, above the device 2.0, elsewhere 1.0"),
                         (5.7, "vda 5.7, above the device 2.0")):  # fmt: skip
         waits = Waits(8.0, None, 2.0, {"vda": in_vda}, None, None, 0.0)
         assert of_a_run(waits).text.endswith(f"; in flight 8.0: {end}")

@@ -131,6 +131,9 @@ def test_who_is_read_only_while_a_disk_is_used() -> None:
     assert not tracker.needs_use and not tracker.needs_tasks
     answers([HOG] * 5, tracker)
     assert tracker.needs_use and tracker.needs_tasks
+    tracker = AnswerTracker(TARGET)
+    answers([changed(rates(600), aqu_sz=0.05, util=0.4)] * 5, tracker)
+    assert tracker.needs_use and not tracker.needs_tasks, "quick, and hardly busy as sampled"
 
 
 def test_programs_in_io_uring_are_named_only_while_nothing_else_waits() -> None:

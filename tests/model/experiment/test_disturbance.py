@@ -11,7 +11,7 @@ from disks import changed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.block.target import DeviceLinks, Target
+from iopstui.model.block.target import DIRECT_LOOP, DeviceLinks, Target
 from iopstui.model.experiment.disturbance import (
     Disturbance,
     DisturbanceMeter,
@@ -222,6 +222,24 @@ def test_a_file_that_is_partly_in_the_page_cache_makes_runs_differ(read: int, sh
     assert [text.partition(" of what was read from loop0")[0] for text in reasons] == (
         [share] * bool(share)
     )
+
+
+def test_what_the_kernel_reads_ahead_of_a_loop_device_s_file_is_not_others() -> None:
+    """A sweep read at random, with parts of the file in memory: of 5.5 GiB a second on its disk
+    hardly any were called its own. A loop device with direct I/O reads nothing ahead."""
+    links = DeviceLinks("loop0", ("vda",), DIRECT_LOOP), DeviceLinks("vda")
+    target = Target("device", "/dev/loop0", "loop0", ("loop0", "vda"), links=links)
+    disks = {"loop0": made.disk(1000), "vda": made.disk(90_000)}
+    seconds = replace(frame(1000), disks=disks, opened=("loop0",))
+    direct = found(seconds, target=target)
+    assert direct.others == pytest.approx(0.98, abs=0.01)
+    assert "344 MiB of 352 MiB a second on vda were not this job's" in direct.reasons[0]
+    cached = replace(target, links=(DeviceLinks("loop0", ("vda",)), DeviceLinks("vda")))
+    told = found(seconds, target=cached)
+    assert told.others == 0 and told.reasons == (
+        "352 MiB a second were read from vda for 3.91 MiB of loop0: the kernel read its file "
+        "ahead, or others read, too",
+    )  # fmt: skip
 
 
 def test_writes_disturb_a_job_that_only_reads_files() -> None:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from iopstui import format as f
 from iopstui.linux.process.process_io import ProcessIo
-from iopstui.model.answer.who import request_latency
+from iopstui.model.answer.who import LEAST_REST, Share, request_latency
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.tables import DOWN, UP, Column, sortable
 from iopstui.text import printable
 from iopstui.ui.dashboard.pages.probe_view import process_column, task_columns, task_rows
+from iopstui.ui.dashboard.panels import who_panel
+from iopstui.ui.dashboard.panels.who_panel import UsersOfDisk
 from iopstui.ui.draw.rows import Row, has_words, list_title, listing, message, no_match, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, Charset
 from iopstui.ui.state.live import LiveState
@@ -19,21 +21,35 @@ MAX_ROWS = 30
 FIRST_SAMPLE = "first sample; rates need two"
 ALL_DISKS = (
     "Bytes that each process read from any disk, and wrote to any disk or the page cache "
-    "(/proc/PID/io). The dashboard's panel Who has this disk alone, until a job runs."
+    "(/proc/PID/io)."
 )
 
 
 LATENCY_NOTE = (
     "p50 and p99 (kernel probe): requests that a process itself sent to this disk; –: none, or too "
-    "few."
+    "few. Those of a loop device are sent by its kernel threads."
 )
+ON_THE_DISK = (
+    "at least: the part of the disk's bytes that a process did for certain; files that it has open "
+    "on other disks may account for the rest of its own. through: the device on this disk whose "
+    "I/O that is."
+)
+NO_USER = "No process that can be seen has files open there and did I/O."
+
 
 NUMBERS, LATENCIES = 9 + 11 + 13 + 15, 2 * 9
 """Cells of the columns beside the name, and of those that the probe adds."""
+SHARES = 9 + 11 + 10 + 9
+"""Cells of the columns beside the name in the list of one disk."""
 
 
-def orders(state: LiveState, source: ProcessIo | None) -> Sequence[str]:
-    """The titles of the columns by which the processes can be sorted."""
+def orders(
+    state: LiveState, source: ProcessIo | None, disk: UsersOfDisk | None = None
+) -> Sequence[str]:  # fmt: skip
+    """The titles of the columns by which the processes can be sorted. ``disk``: only its users are
+    listed."""
+    if disk is not None:
+        return sortable(_disk_columns(disk, state, 0))
     probe = _process_probe(state)
     columns = task_columns(state) if probe and source is None else _columns(state, source, 0)
     return sortable(columns)
@@ -72,6 +88,63 @@ def _process_probe(state: LiveState) -> ProbeInterval | None:
     return probe if probe is not None and PROCESSES in probe.parts else None
 
 
+def _disk_columns(disk: UsersOfDisk, state: LiveState, width: int) -> tuple[Column, ...]:
+    users, probe = {user.pid: user for user in disk.use.users}, _process_probe(state)
+    names = (*disk.target.opened, *disk.target.tree)
+    latencies = {one.pid: request_latency(one.pid or 0, names, [probe] if probe else [])
+                 for one in disk.shares}  # fmt: skip
+    space = max(24, width - SHARES - (LATENCIES if probe is not None else 0))
+
+    def label(one: Share) -> str:
+        user = users.get(one.pid or 0)
+        suffix = " + children" if user is not None and user.children else ""
+        suffix += f" through {one.through}" if one.through else ""
+        name = printable((user.command or user.comm) if user is not None else one.name)
+        return f" {f.cut(name, max(1, space - 2 - len(suffix)))}{suffix}"
+
+    def latency(place: int) -> Column:
+        return Column("", ("p50", "p99")[place], 8, f.latency, rank=1,
+                      read=lambda one: latencies[one.pid][place])  # fmt: skip
+
+    def owner(one: Share) -> str:
+        user = users.get(one.pid or 0)
+        return user.user if user is not None else ""
+
+    return (
+        Column("", "process", space, read=label, sorts=UP, key=lambda one: one.name.lower()),
+        Column("pid", "pid", 8, sorts=UP),
+        Column("", "user", 10, lambda name: f.cut(printable(name), 10), left=True, rank=2,
+               read=owner),
+        Column("share", "at least", 9, lambda share: f"{100 * share:.0f} %", sorts=DOWN),
+        Column("bytes_s", "MiB/s", 8, f.mib, style=DEVICE, sorts=DOWN),
+        *((latency(0), latency(1)) if probe is not None else ()),
+    )  # fmt: skip
+
+
+def _disk_rows(
+    disk: UsersOfDisk, state: LiveState, width: int, charset: Charset, frozen: bool, order: str,
+    words: str,
+) -> list[Row]:  # fmt: skip
+    columns = _disk_columns(disk, state, width)
+    page = [list_title(disk.title, columns, order, frozen, width, charset)]
+    texts = (columns[0], columns[1], columns[2])
+    found = [one for one in disk.shares
+             if has_words(words, *(column.text(one) for column in texts))]  # fmt: skip
+    if found:
+        page += listing(columns, found, width, charset, MAX_ROWS, order)
+    elif words:
+        page.append(no_match("process", words, width, charset))
+    else:
+        page += wrap(width, charset, NO_USER, None)
+    rest = 1 - sum(one.share for one in disk.shares)
+    if not words and disk.shares and rest >= LEAST_REST:
+        page.append(message(width, charset, " ".join(who_panel.rest_texts(disk.use, rest))))
+    if words:
+        return page
+    note = ON_THE_DISK + f" {LATENCY_NOTE}" * (_process_probe(state) is not None)
+    return [*page, *wrap(width, charset, note)]
+
+
 def rows(
     state: LiveState,
     source: ProcessIo | None,
@@ -81,12 +154,16 @@ def rows(
     order: str = "",
     words: str = "",
     users: str = "",
+    disk: UsersOfDisk | None = None,
 ) -> list[Row]:
     """Rows by disk if the probe counts processes, else over all disks (``source`` is ``None`` for a
     recording, which has no such figures). ``frozen``: ``state`` is of an earlier second. ``order``
     is one of ``orders`` ("": the busiest first). ``words`` is a filter: only processes whose name,
-    number or command line contains all of them. ``users`` says who uses the target most."""
+    number or command line contains all of them. ``users`` says who uses the target most. ``disk``:
+    only its users are listed."""
     words = words.strip()
+    if disk is not None:
+        return _disk_rows(disk, state, width, charset, frozen, order, words)
     page = [] if words else [*(wrap(width, charset, users, BOLD) if users else ()),
                              *_pressure(state, width, charset)]  # fmt: skip
     probe = _process_probe(state)

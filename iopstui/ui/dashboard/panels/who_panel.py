@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from iopstui import format as f
 from iopstui.model.answer.use import DiskUse, DiskUser
@@ -26,8 +27,24 @@ shown."""
 FOOT = 3
 """Columns of the lower border on which the last row has no room."""
 FEW = f"{f.MISSING}: too few requests of its own"
+PASSED_ON = "{0}: sent by the kernel's threads of {1}"
+"""Why the user of a loop device has no requests of its own on the disk below."""
 OLD_S = 2
 """A reading that ended at least so many seconds ago says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsersOfDisk:
+    """Who uses the target's disks, from the last reading."""
+
+    target: Target
+    use: DiskUse
+    shares: Sequence[Share]
+
+    @property
+    def title(self) -> str:
+        """ "Who uses vda, in 5 s"."""
+        return f"{title(self.target)}, in {time_text(self.use)}"
 
 
 def title(target: Target) -> str:
@@ -40,11 +57,11 @@ def value(
     """The text for the border of its box: for which share of the bytes the user is known, and the
     time of the reading, because the panels beside it show the last second. ``now_s`` is the
     session's clock."""
-    return _value(use, _shares(use, target, seconds), now_s)
+    return _value(use, shares_of(use, target, seconds), now_s)
 
 
 def _value(use: DiskUse, shares: Sequence[Share], now_s: float | None) -> list[Piece]:
-    known, when = sum(share.share for share in shares), _time(use)
+    known, when = sum(share.share for share in shares), time_text(use)
     age_s = 0 if now_s is None else round(now_s - use.t)
     if age_s >= OLD_S:
         when += f", {age_s} s ago"
@@ -60,7 +77,7 @@ def rows(
 ) -> list[Row]:  # fmt: skip
     """The panel; its last row says what cannot be seen, and what u and r do if it ``is_live``.
     ``probe`` has the latencies of each process, ``seconds`` the rates of the disks."""
-    shares = _shares(use, target, seconds)
+    shares = shares_of(use, target, seconds)
     users = {user.pid: user for user in use.users}
     disks = (*target.opened, *target.tree)
     shown = shares[: max(0, height - 4)]
@@ -69,17 +86,13 @@ def rows(
         latencies = [request_latency(share.pid or 0, disks, [probe]) for share in shown]
     timed = any(latency != (None, None) for latency in latencies)
     body = [_header(width, charset, timed)] if shares else []
-    few = timed and any(None in latency for latency in latencies)
+    few = _dash_text(shown, latencies) if timed else ""
     for share, latency in zip(shown, latencies, strict=True):
         user = users.get(share.pid or 0)
         body.append(_row(share, user, width, charset, latency if timed else None))
     rest = 1 - sum(share.share for share in shares)
     if shares and rest >= LEAST_REST:
-        hidden = f"{use.hidden_text} closed even to root" if use.as_root else "other users"
-        others = f"{hidden}, the kernel" if use.hidden else "the kernel"
-        text = f"{100 * rest:3.0f} %  by nobody that can be named"
-        who = [text, f"({others}, ended processes)"]
-        body.append(message(width, charset, _fitting(who, " ", width - 1)))
+        body.append(message(width, charset, _fitting(rest_texts(use, rest), " ", width - 1)))
     if not shares:
         body += wrap(width, charset, _nobody(use, target))
     head = rule(width, charset, (title(target), BOLD), right=_value(use, shares, now_s))
@@ -89,16 +102,35 @@ def rows(
     return [*pad([head, *body], height - 1, width), foot]
 
 
+def rest_texts(use: DiskUse, rest: float) -> list[str]:
+    """The part of the bytes whose users are not known, and who they may be."""
+    hidden = f"{use.hidden_text} closed even to root" if use.as_root else "other users"
+    others = f"{hidden}, the kernel" if use.hidden else "the kernel"
+    return [f"{100 * rest:3.0f} %  by nobody that can be named", f"({others}, ended processes)"]
+
+
+def _dash_text(shown: Sequence[Share], latencies: Sequence[Latency]) -> str:
+    """What a dash stands for; "" if there is none."""
+    without = [one for one, both in zip(shown, latencies, strict=True) if None in both]
+    ways = [one.through for one in without if one.through]
+    return PASSED_ON.format(f.MISSING, ways[0]) if ways else FEW * bool(without)
+
+
 def sentence(use: DiskUse | None, target: Target, seconds: Seconds = ()) -> str:
     """ "vda: fio --name=hog (965) does 64 % of its bytes (in 2 s)"; "" if no known user does at
     least half of them."""
     if use is None:
         return ""
-    text = who_text(_shares(use, target, seconds), None, target.name)
-    return f"{target.name}: {text} (in {_time(use)})" if text else ""
+    text = who_text(shares_of(use, target, seconds), None, target.name)
+    return f"{target.name}: {text} (in {time_text(use)})" if text else ""
 
 
-def _shares(use: DiskUse, target: Target, seconds: Seconds) -> tuple[Share, ...]:
+def users_of(use: DiskUse, target: Target, seconds: Seconds) -> UsersOfDisk:
+    return UsersOfDisk(target, use, shares_of(use, target, seconds))
+
+
+def shares_of(use: DiskUse, target: Target, seconds: Seconds) -> tuple[Share, ...]:
+    """The users of the target's disks."""
     stacks = target.stacks
     disks = {name: (name, *stacks.get(name, ())) for name in target.opened}
     return combined_shares(disks, use, seconds)
@@ -106,9 +138,9 @@ def _shares(use: DiskUse, target: Target, seconds: Seconds) -> tuple[Share, ...]
 
 def _nobody(use: DiskUse, target: Target) -> str:
     if not _moved(use, target):
-        return f"Nobody read or wrote in {_time(use)} (last reading)."
+        return f"Nobody read or wrote in {time_text(use)} (last reading)."
     return (
-        f"No process that can be seen has files open there and did I/O in {_time(use)} "
+        f"No process that can be seen has files open there and did I/O in {time_text(use)} "
         "(last reading)."
     )
 
@@ -119,7 +151,7 @@ def _moved(use: DiskUse, target: Target) -> float:
     return sum(sum(use.disks[name][:2]) for name in own or target.tree if name in use.disks)
 
 
-def _time(use: DiskUse) -> str:
+def time_text(use: DiskUse) -> str:
     """The time that the reading covers. It is more than a second, because reading every second
     would cost too much."""
     return f"{max(1, round(use.seconds))} s"
@@ -132,13 +164,13 @@ def _fitting(parts: Sequence[str], between: str, room: int) -> str:
     return between.join(parts)
 
 
-def _foot(use: DiskUse, job: str, is_live: bool, is_unknown: bool, few: bool) -> list[str]:
-    """``is_unknown``: part of the bytes are by nobody who is known. ``few``: a dash stands for a
-    percentile."""
+def _foot(use: DiskUse, job: str, is_live: bool, is_unknown: bool, few: str) -> list[str]:
+    """``is_unknown``: part of the bytes are by nobody who is known. ``few`` says what a dash stands
+    for."""
     hidden = f"{use.hidden_text} of others hidden (root sees them)"
     keys = ["u all processes"] * is_live + [f"r runs {printable(job)}"] * bool(job)
     hides = bool(use.hidden) and is_unknown and not use.as_root
-    return [hidden] * hides + [FEW] * few + keys
+    return [hidden] * hides + [few] * bool(few) + keys
 
 
 def _header(width: int, charset: Charset, timed: bool) -> Row:
@@ -160,6 +192,7 @@ def _row(
     space = line.free - RATE - len(times) * LATENCY - (GROUP if width >= GROUP_FROM else 0) - 1
     name = printable(user.command or user.comm) if user else printable(share.name)
     suffix = " + children" if user is not None and user.children else ""
+    suffix += f" through {share.through}" if share.through else ""
     line.add(f.cut(name, max(1, space - len(suffix))) + suffix)
     group = printable(user.group) if user else ""
     return _right(line, f.mib(share.bytes_s), group, width, times)
