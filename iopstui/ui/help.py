@@ -124,9 +124,9 @@ PANELS: tuple[Section, ...] = (
         "Device (iostat), this second (/proc/diskstats; names as in iostat -x)",
         (
             *_figures(kernel_panel.COLUMNS),
-            ("fields", "of /proc/diskstats (the kernel's iostats.rst counts them): r/s 1, rrqm/s "
-                       "2, rMB/s 3, r_await 4/1, w/s 5, wrqm/s 6, wMB/s 7, w_await 8/5, infl 9, "
-                       "util 10, aqu-sz 11, d/s 12, f/s 16"),
+            ("fields", "field numbers in /proc/diskstats, as in the kernel's iostats.rst: r/s 1, "
+                       "rrqm/s 2, rMB/s 3, r_await 4/1, w/s 5, wrqm/s 6, wMB/s 7, w_await 8/5, "
+                       "infl 9, util 10, aqu-sz 11, d/s 12, f/s 16"),
             ("└name", "a device below the target: it counts the same I/O again; ×2: it is below "
                       "two of the devices above"),
             ("sum of 2", "the job's devices, each counted once; awaits are total waiting time "

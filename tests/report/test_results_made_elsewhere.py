@@ -444,7 +444,7 @@ def test_a_figure_without_a_value_is_unknown(word: str, tmp_path: Path) -> None:
     path.write_text(text)
     figures = report(path)["recordings"][0]["runs"][0]["summary"]["rows"][0]["directions"]["read"]
     assert figures["clat_mean_ns"] is None and figures["total_ios"] == 2000
-    assert "2 figures, which fio states as nan or inf" in rendered([path], "md")
+    assert "2 figures: fio wrote nan or inf instead of a number" in rendered([path], "md")
 
 
 def test_decimal_commas_are_read(tmp_path: Path) -> None:

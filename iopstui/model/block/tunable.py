@@ -152,7 +152,10 @@ def why_rq_affinity_cannot_matter(device: BlockDevice, online: Sequence[int]) ->
     if device.kind == "null_blk":
         return "null_blk completes on the submitting CPU and never moves a completion"
     if not device.hctxs:
-        return f"{device.name} is bio-based: it has no request queue, so nothing to complete"
+        return (
+            f"{device.name} is bio-based: it has no blk-mq requests whose completions rq_affinity "
+            "could move"
+        )
     if len(online) == 1:
         return "there is only one CPU"
     if device.kernel.threaded_irqs:
