@@ -119,7 +119,7 @@ def apply_volume_options(arguments: argparse.Namespace, text: str, option: str) 
     name, values = _name_and_options(text, option)
     for key, value in values.items():
         if value and getattr(arguments, key):
-            raise UsageError(f"{option} {printable(text)!r} and --{key} give the same.",
+            raise UsageError(f"{option} {printable(text)!r} and --{key} both set {key}.",
                              "Leave one of them out.")  # fmt: skip
         if value:
             setattr(arguments, key, value)

@@ -68,8 +68,8 @@ EXPLAINED = (
     (flags.SUBMITTED, "fio does not report completed I/Os here; submitted ones are shown"),
     (
         flags.APPROX_IOPS,
-        "~IOPS: fio copied the bytes that count these I/Os clearly before the end of the second, "
-        "while it waited for its slowest job",
+        "~IOPS: these I/Os are computed from bytes that fio copied clearly before the end of the "
+        "second, while it waited for its slowest job",
     ),
     (
         flags.APPROX_BW,

@@ -215,8 +215,8 @@ class ResultReader:
             remaining -= len(block)
             if remaining < 0:
                 raise UsageError(
-                    f"{printable(self.path)} has {what}; of such files at most {most >> 20} MiB "
-                    "are read.", "Remove what is not fio's output."
+                    f"{printable(self.path)} has {what}; iopstui reads at most {most >> 20} MiB of "
+                    "such a file.", "Remove what is not fio's output."
                 )  # fmt: skip
             yield block
 
@@ -354,8 +354,8 @@ class _Framed:
             return
         if len(self._text) > MAX_OTHER_LAYOUT:
             raise UsageError(
-                f"{printable(self._path)} is not in fio's own layout, in which more than "
-                f"{MAX_OTHER_LAYOUT >> 20} MiB can be read.",
+                f"{printable(self._path)} is not laid out as fio writes it, so iopstui reads at "
+                f"most {MAX_OTHER_LAYOUT >> 20} MiB of it.",
                 "Split it, or keep fio's own output.",
             )
         try:

@@ -97,8 +97,8 @@ PANELS: tuple[Section, ...] = (
     (
         "Who uses the disk (3 without a job; u: all processes)",
         (
-            ("at least", "part of the disk's bytes that this process did for certain: files "
-                         "that it has open on other disks may account for the rest of its own"),
+            ("at least", "the part of the disk's bytes that is certainly this process's: the "
+                         "rest of its bytes may be of files that it has open on other disks"),
             ("MiB/s", "its bytes by /proc/PID/io: reads from disks, writes when they are made, "
                       "though the page cache may write them later"),
             ("p50, p99", "of the requests that it sent itself, in the device (kernel probe)"),

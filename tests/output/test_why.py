@@ -234,7 +234,7 @@ def test_who_cannot_see_who_does_it_is_sent_to_root() -> None:
         pairs = alone(changed(fast(16.0), r_await=0.2), use)
         lines = [*why_lines(Report(pairs, NOTHING, 5))]
         assert lines[0].startswith("● vdb is in use and quick")
-        assert ("only root sees who does it" in lines[0]) is not as_root
+        assert ("only root sees who uses it" in lines[0]) is not as_root
         assert next((line for line in lines if "next:" in line), None) == told
 
 
@@ -471,7 +471,7 @@ def test_what_was_not_read_in_time_is_told() -> None:
     assert "the I/O of all processes of other users (root sees it)" in not_seen(hides)
     closed = replace(situation, use=replace(situation.use, hidden=8, as_root=True), devices={})
     assert "the I/O of 8 processes closed even to root" in not_seen(closed)
-    assert decide(closed).who == "who does it cannot be seen"
+    assert decide(closed).who == "who uses it cannot be seen"
     closed.__dict__["shares"] = (Share("fio (965)", 0.96, 9e6, 965),)
     assert not any("8 processes" in one for one in not_seen(closed)), "all of its users are known"
 

@@ -55,7 +55,7 @@ def _file_size(requested: str | None, trace: Trace) -> str:
     if requested is None:
         return f"{trace.file_bytes >> 20}m"
     if (size_bytes(requested) or 0) < trace.file_bytes:
-        raise UsageError(f"The trace reaches {size(trace.file_bytes)} of its file, and --size is "
+        raise UsageError(f"The trace needs a file of {size(trace.file_bytes)}, and --size is "
                          f"{printable(requested)}.", "Leave out --size.")  # fmt: skip
     return requested
 

@@ -109,7 +109,7 @@ def _split_command(command: str) -> list[str]:
     if words and re.fullmatch(r"(?i)(.*[/\\])?diskspd(\.exe)?", words[0]):
         words = words[1:]
     if any(ord(char) < 32 for word in words for char in word):
-        raise UsageError("The DISKSPD command holds control characters.", EXAMPLE)
+        raise UsageError("The DISKSPD command contains control characters.", EXAMPLE)
     return words
 
 
@@ -302,9 +302,7 @@ def _cache(command: DiskspdCommand, switch: str, value: str) -> None:
         if flag not in "bhmruw":
             raise UsageError(f"{switch!r}: -S takes b, h, m, r, u and w.", EXAMPLE)
         if conflict:
-            raise invalid_switch(
-                switch, f"{flag} conflicts with what was said of the cache before."
-            )
+            raise invalid_switch(switch, f"{flag} conflicts with an earlier switch for the cache.")
         if flag in "bruh":
             command.cache = _CACHES.get(flag, "u")
         command.write_through |= flag in "wh"
@@ -419,7 +417,7 @@ def check(command: DiskspdCommand) -> None:
         (command.random and command.separation, "-T and -r cannot be combined."),
         (command.random and command.interlocked, "-si and -r cannot be combined."),
         (command.random and command.parallel, "-p and -r cannot be combined."),
-        (command.distribution and not command.random, "-rd needs -r or -rs: it is of random I/O."),
+        (command.distribution and not command.random, "-rd needs -r or -rs: it is for random I/O."),
         (command.interlocked and command.separation, "-si and -T cannot be combined."),
         (command.interlocked and command.parallel, "-si and -p cannot be combined."),
         (command.separation and not several_threads, "-T needs several threads."),

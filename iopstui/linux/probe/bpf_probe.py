@@ -479,7 +479,7 @@ class BpfProbe:
             too_few = counted + missed < MIN_SEEN_SHARE * requests
             if too_few or missed > (1 - MIN_SEEN_SHARE) * seen:
                 self._problem = (
-                    f"of {requests} requests of {region.name} its own programs counted {counted}"
+                    f"the probe counted {counted} of {requests} requests of {region.name}"
                 )
 
 

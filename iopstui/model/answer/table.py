@@ -205,7 +205,7 @@ def offline(s: Situation) -> Answer | None:
         return None
     return Answer(
         s.disk, "offline", CRITICAL,
-        f"{s.disk} is {state.offline}: the kernel sends it no I/O, each fails at once",
+        f"{s.disk} is {state.offline}: the kernel sends it no I/O; each I/O fails at once",
         WAITS if s.now_in_flight else NOTHING, next=advise("log"),
     )  # fmt: skip
 

@@ -31,7 +31,7 @@ UNCERTAIN_SHIFT = 0.2
 CPU_PER_IO = "CPU per I/O"
 _METHOD = (
     "runs of the same repeat are compared in pairs; intervals: 95 %, {test}; {mark} = significant "
-    "at 5 %: {figure} by itself, the other figures corrected for their number (Holm); columns: "
+    "at 5 %: {figure} by itself, the others corrected for multiple testing (Holm); columns: "
     "geometric means"
 )
 
@@ -230,7 +230,7 @@ def _unsettled_completions(shifts: Sequence[CpuShift], second: str, advise: bool
     advice = "; cpus_allowed in the job keeps it on the same CPUs" if advise else ""
     yield (
         f"with {second} completions ran elsewhere on average "
-        f"({_completion_shares_text(candidates)}), which these runs can't tell "
+        f"({_completion_shares_text(candidates)}), but these runs can't tell that "
         f"from where the jobs happened to run{advice}"
     )
 

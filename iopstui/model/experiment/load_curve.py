@@ -255,7 +255,7 @@ def _reason(curve: LoadCurve[PointT]) -> str:
     ratio."""
     knee = curve.uncertain_knee
     if knee is None:
-        return f" (the least with {100 * ENOUGH_SHARE:.0f} % of the most IOPS)"
+        return f" (the smallest value with {100 * ENOUGH_SHARE:.0f} % of the highest IOPS)"
     if knee.edge:
         return f" (the {'smallest' if knee.edge == FIRST else 'largest'} measured)"
     return " (best ratio of IOPS to latency)"

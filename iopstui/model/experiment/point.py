@@ -163,12 +163,14 @@ class Point:
     wait_unknown: float | None = row(
         "", "I/Os in flight in a place that no counter shows", "waits unknown"
     )
-    wait_cache: float | None = row("", "I/Os in flight that wait for the page cache", "waits cache")
-    wait_unsent: float | None = row("", "I/Os in flight that are not sent yet", "waits unsent")
-    wait_layers: Mapping[str, float] = row("", "those in the devices, by device", "waits layers",
+    wait_cache: float | None = row("", "I/Os in flight in the page cache", "waits cache")
+    wait_unsent: float | None = row(
+        "", "I/Os in flight of an engine that sends nothing to a disk", "waits unsent"
+    )
+    wait_layers: Mapping[str, float] = row("", "I/Os in flight in each device", "waits layers",
                                             join=_means_by_key, default=dict)  # fmt: skip
     watts: float | None = row("W", "mean power of the CPU packages", f"kernel {POWER} package")
-    runs: int = row("", "of how many runs this is the mean", join=len, default=1)
+    runs: int = row("", "number of runs whose mean this is", join=len, default=1)
     iops_within: tuple[float, float] | None = row("1/s", "95 % interval of the IOPS", join=_first)
     latency_within: tuple[float, float] | None = row(
         "ns", "95 % interval of the latency", join=_first)  # fmt: skip

@@ -38,7 +38,7 @@ EXCLUDED_CAUSES: Mapping[str, str] = {
     "neighbour": "splits, syncs, the file system's own writes, read-ahead and write-back of the "
     "job",
     "net-full": "lost packets; a server that does not read",
-    "nfs-attributes": "mounts whose READs and WRITEs are as many",
+    "nfs-attributes": "mounts with as many READs and WRITEs as attribute requests",
     "nfs-queue": "a server that takes longer than the queue",
     "nfs-rsize": "buffered I/O",
     "nfs-server": "RPCs that wait in the client longer",

@@ -174,8 +174,8 @@ SYNC: Rows = (
            width=5),
     Figure("ios", "", f"{OF} completed in this interval", title="syncs"),
     Figure("mean", "ns", f"{OF}: mean time", "clat_ns", over="ios", title="sync", form=f.latency),
-    *latency_rows("of this interval's took at most", "this long (within 0.8 %)",
-                  "the longest in this interval (within 0.8 %)"),
+    *latency_rows("of this interval's syncs took at most", "this long (within 0.8 %)",
+                  "the longest sync in this interval (within 0.8 %)"),
     BINS,
 )  # fmt: skip
 JOB: Rows = (

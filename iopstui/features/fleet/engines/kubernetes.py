@@ -309,7 +309,7 @@ def render_manifest(options: ManifestOptions) -> str:
 
 def _validate(option: str, text: str, pattern: re.Pattern[str]) -> str:
     if pattern.fullmatch(text) is None:
-        raise UsageError(f"{option} {printable(text[:100])!r} is not a name that Kubernetes has.")
+        raise UsageError(f"{option} {printable(text[:100])!r} is not a valid Kubernetes name.")
     return text
 
 

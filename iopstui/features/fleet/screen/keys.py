@@ -23,8 +23,8 @@ ONE_HOST = "one host is shown; Esc returns to all hosts, where keys act on all"
 NO_JOB_HERE = "no job in this session; iopstui fleet HOSTS --job JOB runs one"
 NO_HOSTS = "no host is connected, so tunables cannot be read or changed"
 NO_ANSWER = (
-    "No host has reported its tunables yet. If none does within 5 s, none answers: press Esc and "
-    "look at their states in the table of hosts."
+    "No host has reported its tunables yet. If none does within 5 s, the hosts do not answer: "
+    "press Esc and look at their states in the table of hosts."
 )
 ABOUT_JOBS = frozenset({
     "run_or_stop", "choose_job", "iodepth", "numjobs", "block_size", "option",
