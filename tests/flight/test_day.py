@@ -303,7 +303,7 @@ def test_a_time_that_was_recorded_twice_has_both_answers(
     flight.end()
     why_then(tmp_path, START_S + 90, 120, as_json=False)
     printed = capsys.readouterr()
-    assert "recorded twice" in printed.err and "figures are of both times" in printed.err
+    assert "recorded twice" in printed.err and "figures include both" in printed.err
     then = printed.out.split("then:\n")[1].split("\n")
     assert [line.split(": ")[0].strip() + line.split(": ")[1][:2] for line in then if line] == [
         "02:01:30 for 32 s● ", "02:02:02 for 1 min▲ ", "02:03:02 for 28 s● ",

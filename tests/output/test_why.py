@@ -246,7 +246,7 @@ def test_waits_of_libaio_are_said_not_to_count_where_tasks_wait_for_little_else(
 ) -> None:
     second = changed(rates(4000, 0, 4), aqu_sz=in_flight)
     lines = why_lines(Report(alone(second, USED, waited), NOTHING, 5))
-    assert any("(those for libaio are not counted)" in line for line in lines) is told
+    assert any("(waits of libaio are not counted)" in line for line in lines) is told
 
 
 def test_a_process_that_sleeps_in_a_ring_and_does_no_io_waits_for_no_disk() -> None:

@@ -135,7 +135,7 @@ def test_a_result_of_fio_says_what_is_unknown() -> None:
 def test_an_earlier_recording_without_an_answer_says_so() -> None:
     overview = overview_of(made.EARLIER_DEMO)
     assert overview["answer"] is None and "fio ran 2 times on" in overview["measured"]
-    assert "The recording holds no answer about the disk" in rendered([made.EARLIER_DEMO], "md")
+    assert "The recording has no answer about the disk" in rendered([made.EARLIER_DEMO], "md")
 
 
 def test_only_boxes_scroll_sideways_on_a_phone() -> None:

@@ -383,7 +383,7 @@ def test_a_result_that_is_no_json_is_refused_with_the_command_that_makes_it(
 ) -> None:
     path = tmp_path / "result"
     path.write_text(text)
-    with pytest.raises(UsageError, match=f"has fio's result as {form}, which is not") as error:
+    with pytest.raises(UsageError, match=f"has fio's result as {form}, which iopstui") as error:
         rendered([path], "md")
     assert error.value.hint is not None and error.value.hint.endswith(f"{path} > RESULT.json")
     made = subprocess.run(
