@@ -76,7 +76,7 @@ EXPLAINED = (
         "~MiB/s: fio copied these bytes clearly before the end of the second, while it waited for "
         "its slowest job, and block sizes vary",
     ),
-    (flags.APART, "~dev: the device's columns are of clearly other seconds than fio's"),
+    (flags.APART, "~dev: the device's columns cover clearly other seconds than fio's"),
     (
         flags.WRONG_LATENCY,
         "fio's latencies are impossible: at these IOPS they need many more I/Os in flight than "

@@ -257,7 +257,7 @@ def test_lines_left_out_of_a_table_are_reported(
     assert "not read" in rendered([path], "md")
     path.write_text(text + text)
     rendered([path], "csv")
-    assert "counted once: 7 seconds of hosts that are duplicate" in capsys.readouterr().err
+    assert "counted once: 7 seconds of hosts in the file twice" in capsys.readouterr().err
     # starts are not counted twice
     assert "within 4.5 ms on 2 hosts" in rendered([path], "md")
 

@@ -923,7 +923,7 @@ def test_options_of_another_job_of_the_group_do_not_describe_it(tmp_path: Path) 
     path.write_text(fio_layout({**document(), "jobs": [{**row, "write": direction(600, 2000)}]}))
     text = rendered([path], "md")
     assert "fio ran a on /data/f1" in text
-    assert "of a group (group_reporting) fio gives those of the last job" in text
+    assert "for a group (group_reporting) fio writes only those of the last job" in text
 
 
 @pytest.mark.parametrize("name", ["bssplit", "bsrange"])

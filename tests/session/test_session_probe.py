@@ -106,7 +106,7 @@ def test_programs_that_count_something_else_are_ended(probe: SessionProbe, told:
     first.trouble = "the probe counted 0 of 1000 requests"
     assert probe.take() is None and first.closed and probe.parts == ()
     assert probe.why_off.startswith("the probe counted 0 of 1000 requests. See: iopstui")
-    assert told[-1].startswith("probe off: of 1000 requests")
+    assert told[-1].startswith("probe off: the probe counted 0 of 1000 requests")
     # another one has a number of its own: nothing is subtracted across the two
     probe.switch(True)
     assert [one.arguments[1] for one in Counter.made] == [1, 2] and probe.why_off == ""

@@ -73,5 +73,5 @@ def _read(path: Path) -> Trace:
         raise UsageError(f"Cannot read {path}: {error.strerror}.",
                          "Make one: iopstui capture DEVICE --trace FILE") from error  # fmt: skip
     except InvalidTrace as error:
-        raise UsageError(f"{path} is no trace that can be replayed: {error}.",
+        raise UsageError(f"{path} cannot be replayed: {error}.",
                          "Make one: iopstui capture DEVICE --trace FILE") from error  # fmt: skip

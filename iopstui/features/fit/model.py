@@ -89,7 +89,7 @@ def parse_program(data: Mapping[str, Any], name: str) -> tuple[Program | None, l
     problems: list[str] = []
     top = CheckedTable(data, "", problems)
     if not NAME.fullmatch(name):
-        top.add_problem(f"the file's name {name!r} must be of a-z, 0-9, - and _")
+        top.add_problem(f"the file's name {name!r} may only have a-z, 0-9, - and _")
     seconds = top.number("seconds") or DEFAULT_S
     if not 1 <= seconds <= LONGEST_S:
         top.add_problem(f"seconds must be 1 to {LONGEST_S:g}")

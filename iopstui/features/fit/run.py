@@ -110,7 +110,7 @@ def _measure(setup: FitSetup, arguments: argparse.Namespace) -> Verdict:
 
 
 MACHINE_RULES = {
-    "job-cpu": "the job's CPU was full", "softirq-cpu": "the CPU of the interrupts was full",
+    "job-cpu": "the job's CPU was full", "softirq-cpu": "the CPU of the disk's interrupts was full",
     "cpu-wait": "the job waited for a CPU", "throttled": "a cgroup's CPU limit stopped the job",
     "steal": "the hypervisor took CPU time",
 }  # fmt: skip

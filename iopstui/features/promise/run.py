@@ -87,7 +87,7 @@ def _own_figures(arguments: argparse.Namespace) -> PromisedFigures:
     """The figures that the user gave as numbers, which belong to no volume class."""
     for name in ("instance", "cached", "size", "drain"):
         if getattr(arguments, name):
-            raise UsageError(f"--{name} needs a class, and none is named.",
+            raise UsageError(f"--{name} needs a volume class, and none is named.",
                              "Add --volume NAME (iopstui volumes lists them).")  # fmt: skip
     latency = None
     if arguments.latency is not None:

@@ -298,8 +298,8 @@ def _repeat(data: ReportData, run: Run) -> Iterator[Block]:
         yield from (Text("fio command:"), Code(words.fio_command(run)))
     if run.job_run is not None and run.job_run.text:
         summary = (
-            f"{words.job_file_title(data)} (save it as job.fio, name a file of yours in it, and: "
-            "fio job.fio)"
+            f"{words.job_file_title(data)} (save it as job.fio, name a file of yours in it, then "
+            "run: fio job.fio)"
         )
         yield FoldedBlocks(summary, [Code(words.block(run.job_run.text))])
 

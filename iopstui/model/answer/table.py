@@ -604,8 +604,9 @@ def begun(s: Situation) -> Answer | None:
     seconds = sum(one.seconds for one in before)
     return Answer(
         s.disk, "begun", GOOD,
-        f"{s.disk}{s.layer} had little or no I/O for {seconds:.0f} s, then many began: {count} "
-        "requests were in flight at the end", UNKNOWN, words.who(s), advise("longer", s.disk),
+        f"{s.disk}{s.layer} had little or no I/O for {seconds:.0f} s, then many I/Os began: "
+        f"{count} requests were in flight at the end", UNKNOWN, words.who(s),
+        advise("longer", s.disk),
     )  # fmt: skip
 
 

@@ -134,7 +134,7 @@ def verdict(
         if not comparison.shown and not comparison.primary
     ]
     tail = f"; no difference shown in {', '.join(unproven)}" if unproven else ""
-    tail += "; a difference may be the disturbance's" if disturbed else ""
+    tail += "; the disturbance may be the reason for a difference" if disturbed else ""
     if primary is not None and primary.shown:
         text = f"{judgement}{primary.metric.name} {_change_text(primary)}"
         text += f"; secondary: {secondary}" if secondary else ""

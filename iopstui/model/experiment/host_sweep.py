@@ -294,7 +294,7 @@ def _highest(event: Any) -> float | None:
 
 _OWN = {one.name: one for one in fields(HostPoint)}
 OF_HOSTS: Mapping[str, Figure] = {figure.name: figure for figure in (
-    Figure("iops_host", "1/s", "I/Os per second of a host, their mean", "point/iops_host",
+    Figure("iops_host", "1/s", "mean I/Os per second of a host", "point/iops_host",
            title="a host"),
     Figure("iops_lowest", "1/s", "I/Os per second of the slowest host", _lowest,
            title="lowest", rank=7),

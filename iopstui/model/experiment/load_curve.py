@@ -386,7 +386,7 @@ def conclusions(
 def expectation_lines(met: Sequence[bool]) -> list[str]:
     """A line on how many points met their expectations; empty if no point has any."""
     points = counted(len(met), "point")
-    return [f"expectations: {sum(met)} of {points} met all of theirs"] if met else []
+    return [f"expectations: met at {sum(met)} of {points}"] if met else []
 
 
 # -- whether a curve is credible

@@ -114,8 +114,9 @@ class Point:
     read_iops: float | None = row("1/s", "reads per second", "fio read iops")
     write_iops: float | None = row("1/s", "writes per second", "fio write iops")
     latency_ns: float | None = _time("mean latency as fio sees it", title="mean")
-    latency_of: str = row("", "lat; clat where fio has no lat; await, the kernel's, where it took "
-                           "none", join=_first, default="")  # fmt: skip
+    latency_of: str = row("", "which latency this is: lat, or clat if fio has no lat, or the "
+                              "kernel's await if fio has neither",
+                           join=_first, default="")  # fmt: skip
     p50_ns: float | None = _time("median of the latency", "bins 50", title="p50", rank=5)
     p99_ns: float | None = _time("99th percentile", "bins 99", title="p99")
     p999_ns: float | None = _time("99.9th percentile", "bins 99.9", title="p99.9", rank=3)
@@ -135,11 +136,11 @@ class Point:
     completions: Mapping[int, float] = row(
         "share", "share of the completions by CPU", join=_means_by_cpu, default=dict)  # fmt: skip
     completions_of: str = row(
-        "", "what shows where they ran: softirqs or interrupts", join=_first, default=""
+        "", "what counts a CPU's completions: softirqs or interrupts", join=_first, default=""
     )
     steady: bool | None = row("", "whether SNIA's rule calls these seconds steady", join=_all)
     iops_low: float | None = row("1/s", "IOPS of the run's worst second", join=_least)
-    iops_high: float | None = row("1/s", "IOPS of its best second", join=_most)
+    iops_high: float | None = row("1/s", "IOPS of the run's best second", join=_most)
     slat_ns: float | None = _time("mean submission latency", "fio total slat mean")
     clat_ns: float | None = _time("mean completion latency", "fio total clat mean")
     max_ns: float | None = _time("slowest I/O", join=_most)

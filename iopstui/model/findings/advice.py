@@ -46,7 +46,7 @@ HINTS: Mapping[str, str] = {
     # the job
     "continue": "see who stopped it; to let it go on: pkill -CONT -x fio",
     "numjobs": "compare with more jobs (numjobs)",
-    "only-fewer": "compare with {}, of iodepth={} as now",
+    "only-fewer": "compare with {}, at the same iodepth={}",
     "larger-blocks": "compare with larger blocks (bs): each byte may cost less CPU",
     "in-flight": "with larger I/Os, or more of them at a time (threads, a deeper queue), it may do "
     "more if {} can: iopstui sweep measures that",

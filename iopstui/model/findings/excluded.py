@@ -57,13 +57,13 @@ EXCLUDED_CAUSES: Mapping[str, str] = {
     "slow-direction": "schedulers that may hold requests; syncs; swapping; I/O that the job does "
     "not wait for",
     "smb-rsize": "buffered I/O",
-    "smb-server": "fewer than 10 answers a second, whose times in ticks are no mean",
+    "smb-server": "fewer than 10 answers a second: their times in clock ticks give no mean",
     "smb-stalled": "jobs that pause themselves; other servers' requests",
     "softirq-cpu": "CPUs with jobs, other devices' interrupts",
     "stalled": "seconds before the first I/O; stopped jobs, which neither have a request in a "
     "device nor wait in the kernel",
-    "starved": "disks without a queue; drivers with free tags, which leave mq-deadline nothing to "
-    "hold; swapping; I/O that the job does not wait for",
+    "starved": "disks without a queue; drivers with free tags, for which mq-deadline holds nothing "
+    "back; swapping; I/O that the job does not wait for",
     "steal": "CPUs without a job",
     "tags": "queues that the jobs do not reach",
     "thermal": "throttling before the run",

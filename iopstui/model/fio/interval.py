@@ -184,9 +184,9 @@ JOB: Rows = (
     Figure("error", "errno", "0: none"),
     Figure("iops", "1/s", "completed I/Os, all directions", title="IOPS"),
     Figure("bw", "B/s", "completed bytes, all directions"),
-    Figure("ios", "", "completed in this interval (since the reset, if there was one)",
+    Figure("ios", "", "I/Os completed in this interval (if fio reset its counters: since then)",
            title="I/Os"),
-    Figure("bytes", "B", "completed in this interval"),
+    Figure("bytes", "B", "bytes completed in this interval"),
     Part("clat", (Figure("mean", "ns", "mean completion latency of this row", "clat_ns",
                          title="clat"),), lambda job: job),
 )  # fmt: skip

@@ -175,7 +175,7 @@ def _head(workload: Workload, loop: str, when: str, writes: bool) -> Iterator[st
     yield "It names no device: it works on scratch files in the TARGET that you give."
     if workload.lost:
         yield (f"{workload.lost} of {workload.lost + workload.ios} requests came too fast to be "
-               "looked at.")  # fmt: skip
+               "examined.")  # fmt: skip
 
 
 def _phase_head(

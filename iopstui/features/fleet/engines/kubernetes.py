@@ -155,7 +155,7 @@ def _kubectl_error(message: str) -> Missing:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     reason = printable(lines[-1][:200]).rstrip(".?") if lines else "it says nothing"
     return Missing(f"kubectl cannot list the pods: {reason}.",
-                   "Which cluster it uses: kubectl config current-context. Whether you may: "
+                   "Its cluster: kubectl config current-context. Your rights: "
                    "kubectl auth can-i create pods/exec")  # fmt: skip
 
 

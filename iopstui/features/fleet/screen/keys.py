@@ -169,9 +169,9 @@ class FleetKeys(Part):
         ),
         Action(
             "order_hosts", (Key("o", "o"),), order, title="Hosts: another order",
-            help="order of the hosts: name (the one of the answer first), slowest then outliers, "
-                 "each column, outliers. A click on a column's title sorts by it, a second click "
-                 "reverses", place=40,
+            help="order of the hosts: by name (the host that the answer names first), the slowest "
+                 "first, by each column, outliers first. A click on a column's title sorts by it, "
+                 "a second click reverses", place=40,
             footer=(Footer("Order", {IDLE: 26, RUNNING: 26, REPLAY: 26},
                            when=lambda keys: not keys.on_host),),
         ),
