@@ -23,11 +23,11 @@ EXIT_MEANINGS = {
     EXIT_VERDICT: "an expectation (`--expect`), a promise, a bound of `fit` or `capture --check` "
     "was not met; or a run with `--until-steady` was never steady; or `limit` found none; or I/Os "
     "wait for the disk that `why` was asked about, or for a limit on the way to it; or the process "
-    "that it was asked about waits for a disk at least 30 % of its time, be each I/O quick or not",
+    "that it was asked about waits for a disk at least 30 % of its time, even if each I/O is quick",
     EXIT_MISSING: "something needed is missing: fio, a Python package, a permission, /proc; or a "
-    "limit (`ulimit`) was reached; or all went well but for a recording that is incomplete (a full "
-    "disk)",
-    EXIT_UNKNOWN: "`why` can't tell: it looked too short, or the figures are unsteady or "
+    "limit (`ulimit`) was reached; or everything worked, but the recording is incomplete (no space "
+    "left)",
+    EXIT_UNKNOWN: "`why` can't tell: it measured too briefly, or the figures are unsteady or "
     "contradict each other",
     EXIT_INTERRUPTED: "interrupted: by any signal, by a closed terminal, or with `--expect` by a "
     "closed pipe; a summary is still printed. `q` and Ctrl-C on a screen do not "

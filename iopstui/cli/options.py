@@ -119,7 +119,7 @@ def apply_volume_options(arguments: argparse.Namespace, text: str, option: str) 
     name, values = _name_and_options(text, option)
     for key, value in values.items():
         if value and getattr(arguments, key):
-            raise UsageError(f"{option} {printable(text)!r} and --{key} give the same.",
+            raise UsageError(f"{option} {printable(text)!r} and --{key} both set {key}.",
                              "Leave one of them out.")  # fmt: skip
         if value:
             setattr(arguments, key, value)
@@ -328,7 +328,7 @@ def add_expect(command: argparse.ArgumentParser, baseline: bool = True) -> None:
         command.add_argument("--baseline", metavar="FILE",
                              help="earlier result that --expect 'iops>=95%%' compares with: a "
                                   "recording or fio's JSON; fails only if the whole confidence "
-                                  "interval is below")  # fmt: skip
+                                  "interval misses the limit")  # fmt: skip
     command.add_argument("--tolerance", default=NO_TOLERANCE, metavar="PERCENT",
                          help="how far a result may miss --expect, e.g. 10%%")  # fmt: skip
 

@@ -157,8 +157,8 @@ def _refuse_another_log(text: str) -> None:
                 )
             if name in (*PREFIX_LOGS, *_LOG_OPTIONS):
                 raise UsageError(
-                    f"The job has logs of its own ({name}=), and fio's options of logs are for all "
-                    "of them together.",
+                    f"The job has logs of its own ({name}=), and fio's log options apply to all "
+                    "logs of a job.",
                     "Leave out --io-log; a latency log: iopstui report NAME_clat.1.log",
                 )
 

@@ -309,7 +309,7 @@ def _guard_options(hold: bool, deadline_s: float | None) -> list[str]:
 
 
 def _guard_missing(error: OSError) -> Missing:
-    # a limit of this shell or machine; treated as in inspect.py, when fio is asked about a job
+    # the cause may be a limit of the shell or machine; fio/inspect.py gives the same hint
     return Missing(
         f"Cannot start {sys.executable}, which guards fio: {error.strerror}.",
         hint_for_limit(error, ""),

@@ -334,8 +334,8 @@ GROUP_ROWS: Rows = (
     Figure("cgroup", "", "path of a cgroup that did I/O on the target's disks (watch --cgroups)",
            "path", kind=TEXT),
     Figure("kind", "", "what runs in it, by its path: unit, container, pod, machine, job, user, "
-           "slice, group, or root for what is charged to none", "name/kind", kind=TEXT),
-    Figure("name", "", "its name: a systemd unit, the beginning of a container's or pod's id",
+           "slice, group, or root for I/O that no group is charged with", "name/kind", kind=TEXT),
+    Figure("name", "", "name: a systemd unit, the beginning of a container's or pod's id",
            "name/name", kind=TEXT),
     *(replace(row, part=f"total/{row.part}") for row in USE),
     Part("disks", _use("on this"), many=BY_KEY, always=True),

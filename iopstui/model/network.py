@@ -45,7 +45,7 @@ class Connection:
     rwnd_limited: float | None
     sndbuf_limited: float | None
 
-    retrans_percent = Figure("retrans%", "%", "segments sent again for 100 sent", "retrans",
+    retrans_percent = Figure("retrans%", "%", "segments sent again per 100 sent", "retrans",
                              "segments", per=0.01)  # fmt: skip
 
 
@@ -55,8 +55,9 @@ CONNECTION: Rows = (
     Figure("local_port", "", "port of this machine"),
     Figure("rtt", "ms", "round-trip time of packets, smoothed by the kernel", width=7,
            form=f.milliseconds),
-    Figure("rttvar", "ms", "its mean deviation"),
-    Figure("min_rtt", "ms", "the shortest lately", width=7, form=f.milliseconds, rank=3),
+    Figure("rttvar", "ms", "mean deviation of the round-trip time"),
+    Figure("min_rtt", "ms", "shortest round-trip time lately", width=7, form=f.milliseconds,
+           rank=3),
     Figure("retrans", "", "segments sent again in this interval", width=7, form=f.or_dash),
     Connection.retrans_percent,
     Figure("sent", "B/s", "bytes sent", "sent_s", width=9, form=f.mib),
@@ -68,8 +69,10 @@ CONNECTION: Rows = (
     Figure("unacked", "", "segments under way"),
     Figure("cwnd", "", "segments that may be under way (congestion window)", width=5, rank=2),
     Figure("busy", "%", "share of the interval with data under way"),
-    Figure("rwnd_limited", "%", "of it, held up by the server's receive window", width=7, rank=1),
-    Figure("sndbuf_limited", "%", "of it, held up by this machine's send buffer"),
+    Figure("rwnd_limited", "%", "share of the interval in which the server's receive window "
+                                "stopped the sending", width=7, rank=1),
+    Figure("sndbuf_limited", "%", "share of the interval in which this machine's send buffer "
+                                  "stopped the sending"),
 )  # fmt: skip
 
 

@@ -68,15 +68,15 @@ EXPLAINED = (
     (flags.SUBMITTED, "fio does not report completed I/Os here; submitted ones are shown"),
     (
         flags.APPROX_IOPS,
-        "~IOPS: fio copied the bytes that count these I/Os clearly before the end of the second, "
-        "while it waited for its slowest job",
+        "~IOPS: these I/Os are computed from bytes that fio copied clearly before the end of the "
+        "second, while it waited for its slowest job",
     ),
     (
         flags.APPROX_BW,
         "~MiB/s: fio copied these bytes clearly before the end of the second, while it waited for "
         "its slowest job, and block sizes vary",
     ),
-    (flags.APART, "~dev: the device's columns are of clearly other seconds than fio's"),
+    (flags.APART, "~dev: the device's columns cover clearly other seconds than fio's"),
     (
         flags.WRONG_LATENCY,
         "fio's latencies are impossible: at these IOPS they need many more I/Os in flight than "

@@ -169,7 +169,7 @@ def share_rows(frame: Frame, columns: Sequence[Column] = COLUMNS) -> list[str]:
 WIDTH = 80
 DISK_WIDTH = 16
 MAX_GROUPS, GROUP_WIDTH = 10, 34
-NOT_OF_DISKS = "* longer than these disks' requests: another disk, a limit, a server, io_uring"
+NOT_OF_DISKS = "* waited longer than these disks took: other disks, limits, servers, io_uring"
 MIN_PRESSURE_S, PRESSURE_FACTOR = 1.0, 2.0
 """If a group waits this many times longer than all requests of the disks take, it waits not only
 for them, but also for another disk, a limit or a server, or it sleeps in io_uring."""

@@ -248,8 +248,8 @@ def _generic_node(place: TargetPath, roots: Roots) -> str:
     node = generic_of(roots, place.device or "") if place.kind == DEVICE else None
     if node is None:
         raise UsageError(
-            f"ioengine={PASSTHROUGH} sends NVMe commands, and {printable(place.path)} is no whole "
-            "NVMe namespace with a generic device (/dev/ng0n1).",
+            f"ioengine={PASSTHROUGH} sends NVMe commands, and {printable(place.path)} is not a "
+            "whole NVMe namespace with a generic device (/dev/ng0n1).",
             "Name a namespace (iopstui devices), or use ioengine=io_uring.",
         )
     return node
@@ -259,7 +259,7 @@ def _check_ordinary(section: str, name: str, places: Sequence[TargetPath]) -> No
     for place in places:
         if place.passthrough:
             raise UsageError(
-                f"{printable(place.path)} takes NVMe commands alone, and [{printable(section)}] "
+                f"{printable(place.path)} takes only NVMe commands, and [{printable(section)}] "
                 f"uses ioengine={printable(name)}.",
                 f"Add --set ioengine={PASSTHROUGH}, or name the block device /dev/{place.device}.",
             )

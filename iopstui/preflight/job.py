@@ -183,7 +183,7 @@ def bind_jobs(
     different = [device.name for device in queued if _cpus_of(device) != _cpus_of(queued[0])]
     if different:
         note = (
-            f"jobs are bound to the CPUs of {queued[0].name}'s queues; those of "
+            f"jobs are bound to the CPUs of {queued[0].name}'s queues; the queues of "
             f"{', '.join(different)} serve other CPUs"
         )
         return replace(binding, notes=(*binding.notes, note))

@@ -228,7 +228,7 @@ def _no_result(path: Path, messages: Sequence[str]) -> UsageError:
     if form is not None:
         name, command = form
         return UsageError(
-            f"{printable(path)} has fio's result as {name}, which is not read.",
+            f"{printable(path)} has fio's result as {name}, which iopstui does not read.",
             f"Make JSON of it: {command.format(printable(path))} > RESULT.json",
         )
     message = f" It said: {printable(messages[0])}" if messages else ""

@@ -20,6 +20,7 @@ from typing import IO, Any, cast
 
 from iopstui.errors import UsageError
 from iopstui.fio.stream.framing import BrokenDocument, Document, Framer, Item
+from iopstui.format import counted
 from iopstui.recording.spellings import respell, respelled
 from iopstui.text import printable
 from iopstui.untrusted import (
@@ -173,8 +174,8 @@ def broken_place(path: Path) -> str:
 
 
 class ResultReader:
-    """The documents of a file, and the text between them. ``notes`` say where the text was not
-    taken literally."""
+    """The documents of a file, and the text between them. ``notes`` reports how many figures were
+    nan or inf and were read as null."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -194,15 +195,17 @@ class ResultReader:
             source = sources.get(label)
             if source is None:
                 if len(sources) >= MAX_PREFIXES:
-                    raise UsageError(f"{printable(self.path)} has lines of more than "
-                                     f"{MAX_PREFIXES} prefixes.",
-                                     "Give each a file of its own.")  # fmt: skip
+                    raise UsageError(f"{printable(self.path)}: its lines have more than "
+                                     f"{MAX_PREFIXES} different prefixes.",
+                                     "Save the output of each source in its own file."
+                                     )  # fmt: skip
                 source = sources[label] = _Framed(self.path, self._pairs_hook)
             yield from ((label, item) for item in source.feed(self._repaired(block)))
         for label, source in sources.items():
             yield from ((label + part, item) for part, item in source.close())
         if self._no_numbers:
-            self.notes.append(f"{self._no_numbers} figures, which fio states as nan or inf")
+            figures = counted(self._no_numbers, "figure")
+            self.notes.append(f"{figures}: fio wrote nan or inf instead of a number")
 
     def _limited(
         self, blocks: Iterator[bytes], what: str, most: int = MAX_REPEATED_BYTES
@@ -212,8 +215,8 @@ class ResultReader:
             remaining -= len(block)
             if remaining < 0:
                 raise UsageError(
-                    f"{printable(self.path)} has {what}; of such files at most {most >> 20} MiB "
-                    "are read.", "Remove what is not fio's output."
+                    f"{printable(self.path)} has {what}; iopstui reads at most {most >> 20} MiB of "
+                    "such a file.", "Remove what is not fio's output."
                 )  # fmt: skip
             yield block
 
@@ -351,8 +354,8 @@ class _Framed:
             return
         if len(self._text) > MAX_OTHER_LAYOUT:
             raise UsageError(
-                f"{printable(self._path)} is not in fio's own layout, in which more than "
-                f"{MAX_OTHER_LAYOUT >> 20} MiB can be read.",
+                f"{printable(self._path)} is not laid out as fio writes it, so iopstui reads at "
+                f"most {MAX_OTHER_LAYOUT >> 20} MiB of it.",
                 "Split it, or keep fio's own output.",
             )
         try:

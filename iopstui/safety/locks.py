@@ -211,7 +211,7 @@ class ActiveRun:
     def owns(self, pid: int) -> bool:
         """Whether this process now belongs to the active run."""
         if self._is_given_up():
-            raise Interrupted("The run is not wanted any more.")
+            raise Interrupted("The run was cancelled.")
         guard_pid, began = self._guard
         while pid > 1 and pid != guard_pid:
             pid = parent(pid)

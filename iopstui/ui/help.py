@@ -97,8 +97,8 @@ PANELS: tuple[Section, ...] = (
     (
         "Who uses the disk (3 without a job; u: all processes)",
         (
-            ("at least", "part of the disk's bytes that this process did for certain: files "
-                         "that it has open on other disks may account for the rest of its own"),
+            ("at least", "the part of the disk's bytes that is certainly this process's: the "
+                         "rest of its bytes may be of files that it has open on other disks"),
             ("MiB/s", "its bytes by /proc/PID/io: reads from disks, writes when they are made, "
                       "though the page cache may write them later"),
             ("p50, p99", "of the requests that it sent itself, in the device (kernel probe)"),
@@ -124,9 +124,9 @@ PANELS: tuple[Section, ...] = (
         "Device (iostat), this second (/proc/diskstats; names as in iostat -x)",
         (
             *_figures(kernel_panel.COLUMNS),
-            ("fields", "of /proc/diskstats (the kernel's iostats.rst counts them): r/s 1, rrqm/s "
-                       "2, rMB/s 3, r_await 4/1, w/s 5, wrqm/s 6, wMB/s 7, w_await 8/5, infl 9, "
-                       "util 10, aqu-sz 11, d/s 12, f/s 16"),
+            ("fields", "field numbers in /proc/diskstats, as in the kernel's iostats.rst: r/s 1, "
+                       "rrqm/s 2, rMB/s 3, r_await 4/1, w/s 5, wrqm/s 6, wMB/s 7, w_await 8/5, "
+                       "infl 9, util 10, aqu-sz 11, d/s 12, f/s 16"),
             ("└name", "a device below the target: it counts the same I/O again; ×2: it is below "
                       "two of the devices above"),
             ("sum of 2", "the job's devices, each counted once; awaits are total waiting time "

@@ -1,8 +1,9 @@
-"""What `iopstui fleet` costs with all of its way: links, clocks, lines, sums, screen or JSON lines.
+"""CPU cost of the whole path of `iopstui fleet`: links, clocks, lines, sums, screen or JSON lines.
 
-``fleet_links.py HOSTS SECONDS screen|lines`` measures the process of the command alone: its hosts
-are one other process, which speaks as agents do through a socket for each of them; nothing is
-launched. ``show`` is the program that is measured, ``hosts`` the one that speaks.
+``fleet_links.py HOSTS SECONDS screen|lines`` measures only the process of the command. One other
+process plays all hosts: it answers as their agents would, through one socket per host. No agent is
+launched (each link starts only ``true``). ``show`` runs the measured command, ``hosts`` the other
+process.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def test_before_the_first_second_nothing_is_known() -> None:
 def test_hosts_that_are_alike_are_what_was_looked_at() -> None:
     found = answer(fleet())
     assert found.state == GOOD and found.text.startswith("10 of 10 hosts measured: ")
-    assert "together, mean of 8 s; furthest from the middle" in found.text
+    assert "together, mean of 8 s; furthest from the median" in found.text
 
 
 def test_the_odd_host_comes_before_what_hosts_say_of_themselves() -> None:

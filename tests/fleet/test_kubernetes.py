@@ -128,11 +128,11 @@ def test_the_launcher_is_kubectl_exec() -> None:
     (["k8s", "--print-manifest", "--pvc", "x"], "--replicas N is needed for a Job"),
     (["k8s", "--print-manifest", "daemonset", "--pvc", "x", "--replicas", "2"], "has none"),
     (["k8s", "--print-manifest", "--pvc", "x", "--replicas", "0"], "not a number from 1"),
-    (["k8s", "--print-manifest", "--pvc", "x: y", "--replicas", "1"], "'x: y' is not a name"),
-    (["k8s", "--print-manifest", "daemonset", "--local-path", "x"], "'x' is not a name"),
-    (["k8s", "--print-manifest", "daemonset", "--local-path", "/x\n"], "is not a name"),
-    (["k8s", "--print-manifest", "--pvc", "x", "--replicas", "1", "--image", " x"], "not a name"),
-    (["k8s", "--print-manifest", "--pvc", "x", "--replicas", "1", "-n", "A"], "not a name"),
+    (["k8s", "--print-manifest", "--pvc", "x: y", "--replicas", "1"], "is not a Kubernetes name"),
+    (["k8s", "--print-manifest", "daemonset", "--local-path", "x"], "'x' is not a path from /"),
+    (["k8s", "--print-manifest", "daemonset", "--local-path", "/x\n"], "is not a path from /"),
+    (["k8s", "--print-manifest", "--pvc", "x", "--replicas", "1", "--image", " x"], "an image"),
+    (["k8s", "--print-manifest", "--pvc", "x", "--replicas", "1", "-n", "A"], "a Kubernetes name"),
 ])  # fmt: skip
 def test_what_makes_no_sense(
     words: list[str], says: str, capsys: pytest.CaptureFixture[str]

@@ -305,4 +305,4 @@ def test_rates_of_hosts_that_ran_at_other_times_are_said_to_be_sums(
         for row in rows:
             merger.feed(row["host"], row)
     list(merger.finish())
-    assert ("Not at one time: IOPS and MiB/s" in totals_text(merger)) == apart
+    assert ("ran at different times: IOPS and MiB/s" in totals_text(merger)) == apart

@@ -88,7 +88,7 @@ def test_a_flight_recording_has_no_parts_of_seconds(
 ) -> None:
     place = tmp_path / "flight"
     assert main(["watch", "--record", f"{place}/", "--interval", "0.5"]) == 2
-    assert "not parts of a second" in capsys.readouterr().err and not place.exists()
+    assert "samples of a second or more" in capsys.readouterr().err and not place.exists()
 
 
 def test_why_finds_its_place_in_a_long_file(

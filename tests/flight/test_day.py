@@ -220,7 +220,9 @@ def test_the_same_hour_of_other_days_is_the_measure(
         os.utime(file.path, (file.name.began_s + 730, file.name.began_s + 730))
     assert usual_at(tmp_path, START_S + 2 * 86400 + 300)["vda"].ms == 2.0
     why_then(tmp_path, START_S + 3 * 86400 + 300, 60, as_json=False)
-    expected = "(20.0× the median of a minute's slowest second at this hour on 3 other days)"
+    expected = (
+        "(20.0× the usual slowest second of a minute at this hour, by the median of 3 other days)"
+    )
     assert expected in capsys.readouterr().out
 
     now_s, other = START_S + 2 * 86400 + 300, replace(made.VDA, size=1 << 40)
@@ -301,7 +303,7 @@ def test_a_time_that_was_recorded_twice_has_both_answers(
     flight.end()
     why_then(tmp_path, START_S + 90, 120, as_json=False)
     printed = capsys.readouterr()
-    assert "recorded twice" in printed.err and "figures are of both times" in printed.err
+    assert "recorded twice" in printed.err and "figures include both" in printed.err
     then = printed.out.split("then:\n")[1].split("\n")
     assert [line.split(": ")[0].strip() + line.split(": ")[1][:2] for line in then if line] == [
         "02:01:30 for 32 s● ", "02:02:02 for 1 min▲ ", "02:03:02 for 28 s● ",

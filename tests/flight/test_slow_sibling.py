@@ -203,4 +203,4 @@ def test_a_slow_member_of_an_array_has_no_harder_requests() -> None:
     found = SlowedDisk(odd, (("2026-11-06", 1.3), ("2026-11-07", 1.4)), "2026-11-06")
     text, _ = sibling_lines(Span(0.0, 1.0), found)
     assert text.endswith("more than 1.2 times on all 2 days compared, the first 2026-11-06")
-    assert "those of 4 other members of md0 with such" in text
+    assert "those of 4 other members of md0 with a similar" in text

@@ -37,12 +37,13 @@ KINDS = sorted(name for kind, name in _NEWEST.items() if kind[0] not in "ix")
 """Recordings that differ in their figures: the newest of each kind. Layers above the parser and the
 frames need no other: versions differ in their output only."""
 
-# recordings in which I/Os were under way when a ramp ended, or failed
+# How many more I/Os the intervals of these recordings have than fio's totals: those in flight when
+# the ramp ended (3), or one less, which had not completed when the job failed (-1)
 OFF = {
     "3.1-e-ramp": 3, "3.33-e-ramp": 3, "3.36-e-ramp": 3, "3.42-e-ramp": 3,
     "3.1-g5-enospc-run": -1, "3.33-g5-enospc-run": -1, "3.42-g5-enospc-run": -1,
 }  # fmt: skip
-# and those whose only count of the I/Os is that of submissions
+# recordings whose only count of the I/Os is that of submissions
 ONLY_SUBMISSIONS = ("3.33-q-grp-two-bs", "3.33-q-grp-two-bs-swapped")
 
 

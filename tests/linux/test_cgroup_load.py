@@ -82,7 +82,7 @@ def test_why_there_is_nothing(machine: Machine, tmp_path: Path) -> None:
     assert "io controller is not mounted" in load.why_not and load.rates() is None
     assert "version 1" not in load.why_not
     (machine.roots.sys / "fs/cgroup/blkio").mkdir()
-    assert "limits of version 1 are looked at" in CgroupLoad(("vda",), machine.roots).why_not
+    assert "limits of version 1 are read" in CgroupLoad(("vda",), machine.roots).why_not
     (tmp_path / "hybrid").mkdir()
     hybrid = Machine(tmp_path / "hybrid", "sys/fs/cgroup/unified")
     (hybrid.top / "cgroup.controllers").write_text("io\n")

@@ -1,4 +1,4 @@
-"""Whether the OOM killer was at work while fio was killed."""
+"""The message about processes that the OOM killer ended during a run."""
 
 from __future__ import annotations
 

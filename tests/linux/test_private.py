@@ -173,7 +173,7 @@ def test_a_directory_put_in_its_place_is_not_used(here: Path) -> None:
 
 def test_one_made_by_somebody_else_is_checked_before_it_is_used(here: Path) -> None:
     (here / "open").mkdir(mode=0o755)
-    with pytest.raises(Missing, match="not for this user alone"):
+    with pytest.raises(Missing, match="belongs to another user or is open to others"):
         private.write(here / "open", "job.fio", b"x")
 
 

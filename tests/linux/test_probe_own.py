@@ -200,7 +200,7 @@ def test_programs_that_count_something_else_are_not(
     assert probe.problem() == "", "of few requests many may be under way"
     _does(tree, 500 + bpf_probe.ENOUGH_REQUESTS)
     probe.take()
-    said = f"of {bpf_probe.ENOUGH_REQUESTS} requests of vda its own programs counted {counted}"
+    said = f"the probe counted {counted} of {bpf_probe.ENOUGH_REQUESTS} requests of vda"
     assert said in probe.problem()
 
 

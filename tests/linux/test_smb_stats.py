@@ -133,7 +133,7 @@ def test_what_cannot_be_measured_of_a_share_has_a_reason(tmp_path: Path) -> None
     file.parent.mkdir(parents=True)
     file.write_bytes(TWO)
     assert why_incomplete(SHARE, roots) == ""
-    assert "does not have its operations" in why_incomplete("//dfs/link", roots)
+    assert "does not list the share" in why_incomplete("//dfs/link", roots)
     file.write_bytes(SMB_1)
     assert "no latencies" in why_incomplete("//nas/a b", roots)
 

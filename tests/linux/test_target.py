@@ -373,7 +373,7 @@ _OWN = "{} spreads files over disks of its own, not on a single block device"
         ("9p virtiofs", _HOST),
         (
             "ceph",
-            "{} files are on a cluster; what the kernel counts of them is for root alone "
+            "{} files are on a cluster; only root can read what the kernel counts of them "
             "(/sys/kernel/debug/ceph/*/metrics)",
         ),
         ("tmpfs ramfs devtmpfs hugetlbfs", _MEMORY),

@@ -30,7 +30,7 @@ def cumulative(draw: st.DrawFn) -> list[dict[int, int]]:
 
 
 def columns(found: list[dict[int, int]]) -> list[HistogramColumns]:
-    """The same with one list of places for successive ones that have the same."""
+    """The histograms as HistogramColumns; successive ones with equal buckets share one key list."""
     made: list[HistogramColumns] = []
     for one in found:
         places = [*one]

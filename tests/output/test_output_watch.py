@@ -211,4 +211,4 @@ def test_pressure_that_no_disk_explains_is_no_waiting_for_one() -> None:
 
     assert "I/O wait 4.5 s" in last(1.2) and "*" not in last(1.2)
     assert "pressure* 4.5 s" in last(0.01)
-    assert "* longer than these disks' requests: another disk, a limit, " in last(0.01)
+    assert "* waited longer than these disks took: other disks, limits, " in last(0.01)

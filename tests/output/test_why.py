@@ -111,9 +111,9 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
      "▲ postgres (812), 3 threads: at least one waits for vdb most of its time (8 of 8 "
      "looks)"),
     (replace(WAITING, looks=8, threads=3, percents={DISK: 50.0, LOCK: 50.0}),
-     "● postgres (812) was looked at 8 times only: too few to tell what it waits for"),
+     "● postgres (812) was examined only 8 times: too few to tell what it waits for"),
     (replace(WAITING, looks=4, percents={DISK: 100.0}),
-     "● postgres (812) was looked at 4 times only: too few to tell what it waits for"),
+     "● postgres (812) was examined only 4 times: too few to tell what it waits for"),
     (replace(WAITING, percents={UNKNOWN_WAIT: 60.0}, readable=False, devices=frozenset(),
              io_percent=55.0, not_seen=27.0),
      "▲ postgres (812) waits in state D, most likely for I/O, 60 % of its time, runs 12 %, 27 % "
@@ -129,8 +129,8 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
      "● postgres (812), 3 threads: at least one runs 82 %, one sleeps 98 %; what it waits for "
      "cannot be read"),
     (replace(WAITING, percents={UNKNOWN_WAIT: 99.0}, running=0.0, io_percent=4.0),
-     "● postgres (812) is in state D 99 % of its time, for I/O or for something else: which "
-     "cannot be seen"),
+     "● postgres (812) is in state D 99 % of its time, for I/O or for something else: it "
+     "cannot be seen which"),
     (replace(WAITING, percents={FROZEN: 100.0}, running=0.0),
      "● postgres (812) is frozen (cgroup freezer) 100 %"),
     (replace(WAITING, state="T", percents={}),
@@ -169,7 +169,8 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
      "● postgres (812) sleeps, at most 12 % of its time for a disk; what it waits for cannot be "
      "read"),
     (replace(WAITING, percents={"event": 99.0}, running=0.0, places=("io_cqring_wait",)),
-     "● postgres (812) sleeps in io_uring, for a disk, a socket or a timer: which cannot be seen"),
+     "● postgres (812) sleeps in io_uring, for a disk, a socket or a timer: it cannot be seen "
+     "which"),
     (replace(WAITING, percents={"event": 99.0}, running=0.0, places=("io_cqring_wait",),
              in_idle_ring=True),
      "● postgres (812) sleeps in io_uring without disk I/O"),
@@ -234,7 +235,7 @@ def test_who_cannot_see_who_does_it_is_sent_to_root() -> None:
         pairs = alone(changed(fast(16.0), r_await=0.2), use)
         lines = [*why_lines(Report(pairs, NOTHING, 5))]
         assert lines[0].startswith("● vdb is in use and quick")
-        assert ("only root sees who does it" in lines[0]) is not as_root
+        assert ("only root sees who uses it" in lines[0]) is not as_root
         assert next((line for line in lines if "next:" in line), None) == told
 
 
@@ -246,7 +247,7 @@ def test_waits_of_libaio_are_said_not_to_count_where_tasks_wait_for_little_else(
 ) -> None:
     second = changed(rates(4000, 0, 4), aqu_sz=in_flight)
     lines = why_lines(Report(alone(second, USED, waited), NOTHING, 5))
-    assert any("(those for libaio are not counted)" in line for line in lines) is told
+    assert any("(waits of libaio are not counted)" in line for line in lines) is told
 
 
 def test_a_process_that_sleeps_in_a_ring_and_does_no_io_waits_for_no_disk() -> None:
@@ -277,10 +278,10 @@ def test_who_sleeps_in_a_ring_for_its_own_ios_on_a_slow_disk_waits_for_it() -> N
     for own_s, second, found, text in (
         (9e5, HOG, WAITS, "sleeps; its child postgres (814) waits for vdb 96 % of its time"),
         (9e4, HOG, UNKNOWN, "sleeps; its child postgres (814) sleeps in io_uring, for a disk, a "
-         "socket or a timer: which cannot be seen"),
+         "socket or a timer: it cannot be seen which"),
         (9e5, changed(rates(400, 0, 1), aqu_sz=0.9, util=95.0), UNKNOWN, "sleeps; its child "
-         "postgres (814) sleeps in io_uring, for a disk, a socket or a timer: which cannot be "
-         "seen"),
+         "postgres (814) sleeps in io_uring, for a disk, a socket or a timer: it cannot be "
+         "seen which"),
     ):  # fmt: skip
         users = (DiskUser(814, "fio", read_s=own_s, devices=frozenset({"vdb"})),
                  replace(other, read_s=1e6 - own_s))  # fmt: skip
@@ -471,7 +472,7 @@ def test_what_was_not_read_in_time_is_told() -> None:
     assert "the I/O of all processes of other users (root sees it)" in not_seen(hides)
     closed = replace(situation, use=replace(situation.use, hidden=8, as_root=True), devices={})
     assert "the I/O of 8 processes closed even to root" in not_seen(closed)
-    assert decide(closed).who == "who does it cannot be seen"
+    assert decide(closed).who == "who uses it cannot be seen"
     closed.__dict__["shares"] = (Share("fio (965)", 0.96, 9e6, 965),)
     assert not any("8 processes" in one for one in not_seen(closed)), "all of its users are known"
 
@@ -498,7 +499,7 @@ def test_waits_and_cpus_that_cannot_be_read_are_told(
 
 
 @pytest.mark.parametrize(("io_percent", "words"), [
-    (None, "which cannot be seen"), (3.0, "which cannot be seen"), (29.0, "which cannot be seen"),
+    (None, "cannot be seen which"), (3.0, "cannot be seen which"), (29.0, "cannot be seen which"),
     (60.0, "most likely for I/O"),
 ])  # fmt: skip
 def test_little_pressure_does_not_deny_that_a_task_in_state_d_waits_for_io(

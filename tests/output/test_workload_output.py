@@ -36,7 +36,7 @@ def test_missed_requests_are_reported() -> None:
     text = workload_text(short, 5, None, [], 80)
     assert "2,000 requests of the chosen processes" in text and "own counters" not in text
     assert "1,000 requests (50 %) came too fast" in text
-    assert "50 requests ended" in text and "60 requests may belong" in text
+    assert "The beginning of 50 requests" in text and "60 requests may belong" in text
     assert "Run it" not in text
 
 

@@ -262,7 +262,7 @@ def test_jobs_are_bound_to_the_first_device_s_queues(monkeypatch: pytest.MonkeyP
         return binding.notes
 
     assert not any("serve other CPUs" in note for note in notes("a", "b"))
-    assert "jobs are bound to the CPUs of a's queues; those of c serve other CPUs" in notes(
+    assert "jobs are bound to the CPUs of a's queues; the queues of c serve other CPUs" in notes(
         "a", "dm-0"
     )
     assert not any("serve other CPUs" in note for note in notes("dm-0"))

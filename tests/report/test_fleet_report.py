@@ -149,7 +149,10 @@ def test_the_light_is_that_of_the_host_that_needs_attention_most(tmp_path: Path)
     ceased = {"event": "ceased", "host": "b", "t": 3.0, "rule": "tags", "text": "no tags",
               "since": 1.0, "until": 2.0, "why": "tags were free"}  # fmt: skip
     overview = first_screen(tmp_path, good, bad, ceased, told("b", 3.5))
-    assert (overview["state"], overview["reason"]) == ("good", "none of its answers is a warning")
+    assert (overview["state"], overview["reason"]) == (
+        "good",
+        "no answer about the disk is a warning",
+    )
     # of one of two hosts nothing is known
     overview = first_screen(tmp_path, good)
     assert overview["state"] is None and "could not tell" in overview["reason"]
@@ -254,7 +257,7 @@ def test_lines_left_out_of_a_table_are_reported(
     assert "not read" in rendered([path], "md")
     path.write_text(text + text)
     rendered([path], "csv")
-    assert "counted once: 7 seconds of hosts that are duplicate" in capsys.readouterr().err
+    assert "counted once: 7 seconds of hosts in the file twice" in capsys.readouterr().err
     # starts are not counted twice
     assert "within 4.5 ms on 2 hosts" in rendered([path], "md")
 

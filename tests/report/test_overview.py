@@ -98,7 +98,7 @@ def test_the_first_sentence_has_fio_s_own_total(path: Path) -> None:
         ([given(1.0, BUSY), given(1.8, QUIET)], WARNING, "vda is busy (at 0:01)"),
         ([given(1.0, LIMIT)], WARNING, "Not the disk: /work is at its limit on vda (at 0:01)"),
         ([given(1.0, TIMED)], WARNING, "The job waits for a CPU (at 0:01)"),
-        ([given(1.0, QUIET)], GOOD, "none of its answers is a warning"),
+        ([given(1.0, QUIET)], GOOD, "no answer about the disk is a warning"),
         ([given(1.0, UNSTEADY), given(1.8, QUIET)], None, "could not tell"),
         ([given(1.0, FOUND), given(1.8, QUIET)], CRITICAL, "no tags are left (at 0:01)"),
         ([given(1.0, QUIET), judged(True), judged(None)], WARNING, "1 of 2 expectations not meas"),
@@ -135,7 +135,7 @@ def test_a_result_of_fio_says_what_is_unknown() -> None:
 def test_an_earlier_recording_without_an_answer_says_so() -> None:
     overview = overview_of(made.EARLIER_DEMO)
     assert overview["answer"] is None and "fio ran 2 times on" in overview["measured"]
-    assert "The recording holds no answer about the disk" in rendered([made.EARLIER_DEMO], "md")
+    assert "The recording has no answer about the disk" in rendered([made.EARLIER_DEMO], "md")
 
 
 def test_only_boxes_scroll_sideways_on_a_phone() -> None:
@@ -179,8 +179,8 @@ def test_a_sweep_is_one_sentence_with_its_result_and_its_curve_is_the_first_char
     path = FIXTURES / "recordings" / "sweep.iops"
     overview = overview_of(path)
     assert (
-        "2 of 2 points measured. Take iodepth=4 (the least with 95 % of the most IOPS): 29.9k IOPS"
-        in overview["measured"]
+        "2 of 2 points measured. Take iodepth=4 (the smallest value with 95 % of the highest "
+        "IOPS): 29.9k IOPS" in overview["measured"]
     )
     assert overview["compared"].startswith("PASS 2 of 2: iops >= 1: ")
     root = page(path)

@@ -303,7 +303,7 @@ def test_the_slowest_i_os_of_fio_s_log_are_a_table(path: Path) -> None:
     made.tell(tape, [samples[0], *before, *samples[1:], *after, finished])
     tape.close(events.SessionEnded(2.5, 0))
     text = rendered([path], "md")
-    assert "## Slowest I/Os" in text and "nothing is known of the kernel's" in text
+    assert "## Slowest I/Os" in text and "the job's side only, not the kernel's" in text
     row = next(line for line in text.splitlines() if "6.88 ms" in line)
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells == ["1", "read", "6.88 ms", "4 KiB", "8 MiB", "3", "2.200"]
@@ -393,7 +393,7 @@ def test_of_a_recording_damaged_before_its_run_none_is_denied(path: Path) -> Non
     path.write_bytes(path.read_bytes()[:-20])
     for kind in ("html", "md"):
         text = rendered([path], kind)
-        assert "No run is in the part that can be read" in text and "No job ran" not in text
+        assert "The readable part has no run" in text and "No job ran" not in text
         assert "not complete" in text
 
 

@@ -383,7 +383,7 @@ def test_a_result_that_is_no_json_is_refused_with_the_command_that_makes_it(
 ) -> None:
     path = tmp_path / "result"
     path.write_text(text)
-    with pytest.raises(UsageError, match=f"has fio's result as {form}, which is not") as error:
+    with pytest.raises(UsageError, match=f"has fio's result as {form}, which iopstui") as error:
         rendered([path], "md")
     assert error.value.hint is not None and error.value.hint.endswith(f"{path} > RESULT.json")
     made = subprocess.run(
@@ -444,7 +444,7 @@ def test_a_figure_without_a_value_is_unknown(word: str, tmp_path: Path) -> None:
     path.write_text(text)
     figures = report(path)["recordings"][0]["runs"][0]["summary"]["rows"][0]["directions"]["read"]
     assert figures["clat_mean_ns"] is None and figures["total_ios"] == 2000
-    assert "2 figures, which fio states as nan or inf" in rendered([path], "md")
+    assert "2 figures: fio wrote nan or inf instead of a number" in rendered([path], "md")
 
 
 def test_decimal_commas_are_read(tmp_path: Path) -> None:
@@ -923,7 +923,7 @@ def test_options_of_another_job_of_the_group_do_not_describe_it(tmp_path: Path) 
     path.write_text(fio_layout({**document(), "jobs": [{**row, "write": direction(600, 2000)}]}))
     text = rendered([path], "md")
     assert "fio ran a on /data/f1" in text
-    assert "of a group (group_reporting) fio gives those of the last job" in text
+    assert "for a group (group_reporting) fio writes only those of the last job" in text
 
 
 @pytest.mark.parametrize("name", ["bssplit", "bsrange"])

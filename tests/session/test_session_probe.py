@@ -103,10 +103,10 @@ def test_where_it_can_t_it_says_why(
 def test_programs_that_count_something_else_are_ended(probe: SessionProbe, told: list[str]) -> None:
     probe.switch(True)
     (first,) = Counter.made
-    first.trouble = "of 1000 requests its own programs counted 0"
+    first.trouble = "the probe counted 0 of 1000 requests"
     assert probe.take() is None and first.closed and probe.parts == ()
-    assert probe.why_off.startswith("of 1000 requests its own programs counted 0. See: iopstui")
-    assert told[-1].startswith("probe off: of 1000 requests")
+    assert probe.why_off.startswith("the probe counted 0 of 1000 requests. See: iopstui")
+    assert told[-1].startswith("probe off: the probe counted 0 of 1000 requests")
     # another one has a number of its own: nothing is subtracted across the two
     probe.switch(True)
     assert [one.arguments[1] for one in Counter.made] == [1, 2] and probe.why_off == ""

@@ -73,7 +73,7 @@ def test_json_contains_figures_and_sources(tmp_path: Path) -> None:
         (("gp2", "--size", "many"), "is not a size"),
         (("gp3", "--iops", "x"), "is not a number of IOPS"),
         (("gp3", "--throughput", "fast"), "is not a throughput"),
-        (("--size", "1g"), "describe one volume"),
+        (("--size", "1g"), "describe one volume, and none is named"),
         (("aws/gp2", "--iops", "100"), "depend on the size"),
         (("azure/p30", "--instance", "Standard_D9"), "No instance size"),
         (("aliyun/essd-pl2", "--size", "20g"), "cannot be smaller"),

@@ -140,7 +140,7 @@ async def test_the_palette_asks_for_the_latency_and_opens_the_page(
         # it goes on, and nothing else measures meanwhile
         await pilot.press("w")
         await settle(pilot)
-        assert shows(app, "a limit is being looked for; r stops it")
+        assert shows(app, "the search for a limit is running; r stops it")
         await do(pilot, "limit")
         go_on.set()
         while not shows(app, "918 to 977/s (95 %)"):
@@ -158,4 +158,4 @@ async def test_a_session_without_conditions_looks_for_none() -> None:
         await settle(pilot)
         await do(pilot, "limit")
         await settle(pilot)
-        assert shows(app, "no limit can be looked for in this session")
+        assert shows(app, "this session cannot search for a limit")

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "claimed)")  # fmt: skip
     parser.add_argument("--figure", choices=FIGURES, default=FIGURES[0],
                         help="the figure that decides (default: iops); it is tested by itself, "
-                             "the others are secondary and corrected for their number",
+                             "the others are secondary and corrected for multiple testing",
                         )  # fmt: skip
     parser.add_argument("--until", type=values.precision, metavar="±PERCENT",
                         help="instead of --repeats: stop as soon as the difference in --figure is "

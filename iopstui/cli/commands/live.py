@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         ramp = parse_ramp(arguments.ramp)
         if not arguments.job or arguments.plain:
-            raise UsageError("--ramp changes a running job on the screen.",
+            raise UsageError("--ramp changes a job that runs on the screen, so it needs both.",
                              "Name the job with --job, and leave out --plain.")  # fmt: skip
     if arguments.plain:
         return _run_plain(arguments)

@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Play a recording on the screen, or write it as data."""
     refuse_theme(arguments)
     if arguments.volume and (arguments.format or arguments.plain):
-        raise UsageError("--volume draws the limits of a volume on the screen's charts.",
+        raise UsageError("--volume draws a volume's limits on the screen's charts.",
                          "Leave out --format and --plain, or compare in a report: iopstui report "
                          "FILE --against NAME")  # fmt: skip
     if arguments.follow:

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "standard input (to start several machines together)")  # fmt: skip
     parser.add_argument("--io-log", action="store_true",
                         help="list the slowest I/Os from fio's own log of each I/O, without root; "
-                             "needs 150 bytes of memory for each")  # fmt: skip
+                             "needs 150 bytes of memory per I/O")  # fmt: skip
     add_run_options(parser)
     parser.add_argument("--part", type=values.target_part, metavar="K/N",
                         help="use only part K of N equal parts of each TARGET (a file or device), "

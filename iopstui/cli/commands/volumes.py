@@ -32,7 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
     volume_options = (arguments.size, arguments.iops, arguments.throughput, arguments.instance)
     has_options = any(value is not None for value in volume_options)
     if not arguments.name and has_options:
-        raise UsageError("--size, --iops, --throughput and --instance describe one volume.",
+        raise UsageError("--size, --iops, --throughput and --instance describe one volume, and "
+                         "none is named.",
                          "Name it: iopstui volumes NAME --size 500g")  # fmt: skip
     catalog = read_catalog()
     if not arguments.json:

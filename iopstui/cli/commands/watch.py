@@ -63,9 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_exports(parser)
     add_probe(parser)
     parser.add_argument("--cgroups", action="store_true",
-                        help="with each sample the I/O of each cgroup (systemd unit, container, "
-                             "pod), its waiting time and limits: in JSON lines, recordings and the "
-                             "summary")  # fmt: skip
+                        help="add the I/O, waiting time and limits of each cgroup (systemd unit, "
+                             "container, pod) to JSON lines, recordings and the summary"
+                        )  # fmt: skip
     add_volume(parser, "the volume that was bought, e.g. aws/gp2,size=500g: findings name its "
                        "limits and burst credits")  # fmt: skip
 

@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "why",
     14,
-    "answer in one sentence: is it the disk, who does it, what next",
+    "answer in one sentence: is the disk slow, who uses it, what next",
     add_arguments,
     run,
     epilog=EPILOG,

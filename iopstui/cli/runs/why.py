@@ -98,7 +98,7 @@ def _all_disks(devices: Mapping[str, BlockDevice], roots: Roots) -> Target:
     ]  # fmt: skip
     if not places:
         raise UsageError(
-            "No disk is to be seen on this machine.",
+            "No disk is visible on this machine.",
             "In a container: docker run -v /sys:/sys:ro ... (iopstui doctor)",
         )
     return combine_targets(places)

@@ -169,8 +169,8 @@ def _check_choice(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--phases needs at least {duration(MIN_SPAN_S)}: a shorter span says "
                          "little.")  # fmt: skip
     if arguments.loop != OPEN and arguments.check is None:
-        raise UsageError("--loop is the job that --check runs.", "Add --check DIR. Both jobs are "
-                         "written by -o.")  # fmt: skip
+        raise UsageError("--loop chooses the job that --check runs.",
+                         "Add --check DIR. -o writes both jobs.")  # fmt: skip
     if arguments.check is not None and not os.path.isdir(arguments.check):
         raise UsageError(f"{arguments.check} is not a directory: --check makes scratch files "
                          "in it.",

@@ -116,13 +116,13 @@ def _phase_json(phase: Phase) -> dict[str, Any]:
 def _caveats(workload: Workload) -> Iterator[str]:
     if workload.lost:
         share = percent(100 * workload.lost / (workload.lost + workload.ios))
-        yield (f"{workload.lost:,} requests ({share} %) came too fast to be looked at: they count "
-               "in no figure but the rates.")  # fmt: skip
+        yield (f"{workload.lost:,} requests ({share} %) came too fast to be examined: only the "
+               "rates include them.")  # fmt: skip
     if workload.missed > workload.ios / 100:
-        yield (f"{workload.missed:,} requests ended whose beginning was not seen: the depth is "
+        yield (f"The beginning of {workload.missed:,} requests was not seen, so the depth shown is "
                "too low.")  # fmt: skip
     if workload.unknown > workload.ios / 100:
-        yield f"{workload.unknown:,} requests may belong to another process than is shown."
+        yield f"{workload.unknown:,} requests may belong to another process than the one shown."
 
 
 def _as_job(path: Path) -> str:

@@ -55,7 +55,7 @@ def _file_size(requested: str | None, trace: Trace) -> str:
     if requested is None:
         return f"{trace.file_bytes >> 20}m"
     if (size_bytes(requested) or 0) < trace.file_bytes:
-        raise UsageError(f"The trace reaches {size(trace.file_bytes)} of its file, and --size is "
+        raise UsageError(f"The trace needs a file of {size(trace.file_bytes)}, and --size is "
                          f"{printable(requested)}.", "Leave out --size.")  # fmt: skip
     return requested
 
@@ -73,5 +73,5 @@ def _read(path: Path) -> Trace:
         raise UsageError(f"Cannot read {path}: {error.strerror}.",
                          "Make one: iopstui capture DEVICE --trace FILE") from error  # fmt: skip
     except InvalidTrace as error:
-        raise UsageError(f"{path} is no trace that can be replayed: {error}.",
+        raise UsageError(f"{path} cannot be replayed: {error}.",
                          "Make one: iopstui capture DEVICE --trace FILE") from error  # fmt: skip

@@ -87,7 +87,7 @@ def _page(workload: Workload, width: int, charset: Charset) -> list[Row]:
         out.append(message(width, charset, f"and {f.counted(more, 'process', 'processes')} more"))
     if workload.lost:
         out += wrap(
-            width, charset, f"{workload.lost:,} requests came too fast to be looked at.", WARNING
+            width, charset, f"{workload.lost:,} requests came too fast to be examined.", WARNING
         )
     from iopstui.features.capture.model.job import DEPTH_MEANING
 

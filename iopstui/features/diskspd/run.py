@@ -267,19 +267,19 @@ def _add_notes(command: DiskspdCommand, options: Mapping[str, str]) -> None:
     several_threads = (command.total_threads or command.threads) > 1
     for differs, note in (
         (not command.cpus and not command.unbound,
-         "DISKSPD binds its threads to CPUs in turn unless -n is given; fio's are not bound (-aCPU,"
-         "... says where, or --bind queues)"),
+         "DISKSPD binds its threads to CPUs in turn unless -n is given; fio's are not bound (to "
+         "bind them: -aCPU,... or --bind queues)"),
         (command.interlocked and several_threads,
          "-si: fio's jobs share no offset, so each goes through the file by itself"),
         (not command.random and command.stride is not None and command.stride < command.block,
-         "-s: a stride below the block size has no equivalent; it is the block"),
+         "-s: a stride below the block size has no equivalent; the block size is used"),
         (command.write_through and not command.writes,
          "write-through changes nothing: the job only reads"),
         (options["direct"] == "0" and options["ioengine"] == "libaio",
          "without -Su or -Sh I/O goes through the page cache, where libaio waits for each: the "
          "depth is not reached"),
         (command.writes and not {"zero_buffers", "refill_buffers"} & set(options),
-         "written data is random here, in DISKSPD the bytes 0 to 255 in turn"),
+         "written data is random here; DISKSPD writes the bytes 0 to 255 in turn"),
         (command.depth_all is not None and command.total_threads is None,
          "-O is only used with -F"),
     ):  # fmt: skip

@@ -109,7 +109,7 @@ def _split_command(command: str) -> list[str]:
     if words and re.fullmatch(r"(?i)(.*[/\\])?diskspd(\.exe)?", words[0]):
         words = words[1:]
     if any(ord(char) < 32 for word in words for char in word):
-        raise UsageError("The DISKSPD command holds control characters.", EXAMPLE)
+        raise UsageError("The DISKSPD command contains control characters.", EXAMPLE)
     return words
 
 
@@ -158,12 +158,12 @@ def _size(command: DiskspdCommand, switch: str, value: str, low: int = 1) -> int
 def _block_size(command: DiskspdCommand, switch: str, value: str) -> None:
     command.block = _size(command, switch, value)
     if command.block > MAX_BLOCK:
-        raise invalid_switch(switch, "a block has less than 4 GiB.")
+        raise invalid_switch(switch, "a block must be smaller than 4 GiB.")
 
 
 def _base(command: DiskspdCommand, switch: str, value: str) -> None:
     if command.base is not None:
-        raise invalid_switch(switch, "the base (-B) can be given once.")
+        raise invalid_switch(switch, "the base (-B) can be given only once.")
     start, colon, length = value.partition(":")
     command.base = _size(command, switch, start, low=0)
     if colon:
@@ -172,7 +172,9 @@ def _base(command: DiskspdCommand, switch: str, value: str) -> None:
 
 def _ends(command: DiskspdCommand, switch: str, end: int) -> None:
     if command.end is not None:
-        raise invalid_switch(switch, "the end of the area (-Bbase:length or -f) can be given once.")
+        raise invalid_switch(
+            switch, "the end of the area (-Bbase:length or -f) can be given only once."
+        )
     command.end = end
 
 
@@ -242,7 +244,7 @@ def _random_io(command: DiskspdCommand, switch: str, value: str) -> None:
         return
     if value.startswith("s"):
         if 0 < command.random < 100:
-            raise invalid_switch(switch, "the share of random I/O (-rs) can be given once.")
+            raise invalid_switch(switch, "the share of random I/O (-rs) can be given only once.")
         if command.stride is not None:
             raise invalid_switch(switch, "-r says how random I/O is aligned, not -s.")
         command.random = _number(switch, value[1:], 1, 100)
@@ -250,7 +252,7 @@ def _random_io(command: DiskspdCommand, switch: str, value: str) -> None:
     if command.stride is not None:
         raise invalid_switch(switch, "sequential (-s) and random I/O (-r) cannot be combined.")
     if command.align is not None:
-        raise invalid_switch(switch, "random I/O (-r) can be asked for once.")
+        raise invalid_switch(switch, "random I/O (-r) can be given only once.")
     command.align = _size(command, switch, value) if value else command.block
     command.random = command.random or 100
 
@@ -280,7 +282,7 @@ def _sequential_io(command: DiskspdCommand, switch: str, value: str) -> None:
     if command.random:
         raise invalid_switch(switch, "-r says how random I/O is aligned, not -s.")
     if command.stride is not None:
-        raise invalid_switch(switch, "sequential I/O (-s) can be asked for once.")
+        raise invalid_switch(switch, "sequential I/O (-s) can be given only once.")
     if value.startswith("i"):
         command.interlocked = True
         value = value[1:]
@@ -302,9 +304,7 @@ def _cache(command: DiskspdCommand, switch: str, value: str) -> None:
         if flag not in "bhmruw":
             raise UsageError(f"{switch!r}: -S takes b, h, m, r, u and w.", EXAMPLE)
         if conflict:
-            raise invalid_switch(
-                switch, f"{flag} conflicts with what was said of the cache before."
-            )
+            raise invalid_switch(switch, f"{flag} conflicts with an earlier switch for the cache.")
         if flag in "bruh":
             command.cache = _CACHES.get(flag, "u")
         command.write_through |= flag in "wh"
@@ -418,7 +418,7 @@ def check(command: DiskspdCommand) -> None:
         (command.random and command.separation, "-T and -r cannot be combined."),
         (command.random and command.interlocked, "-si and -r cannot be combined."),
         (command.random and command.parallel, "-p and -r cannot be combined."),
-        (command.distribution and not command.random, "-rd needs -r or -rs: it is of random I/O."),
+        (command.distribution and not command.random, "-rd needs -r or -rs: it is for random I/O."),
         (command.interlocked and command.separation, "-si and -T cannot be combined."),
         (command.interlocked and command.parallel, "-si and -p cannot be combined."),
         (command.separation and not several_threads, "-T needs several threads."),
@@ -441,7 +441,7 @@ def check_distribution(kind: str, pairs: Sequence[tuple[int, int]], block: int) 
     ios, parts = sum(percent for percent, _ in pairs), sum(part for _, part in pairs)
     why = ""
     if ios > 100:
-        why = f"its IO% are {ios} together, and can be 100 at most."
+        why = f"its IO% are {ios} together, and at most 100 is possible."
     elif kind == "abs" and any(part < block for _, part in pairs):
         why = "a range is smaller than a block."
     elif kind == "pct" and parts > 100:

@@ -261,8 +261,8 @@ VOLUME_LIMIT = _row(
 )
 COUNTERS = (*OWN, *FIO, *DISK, *NFS, *SMB, *DRIVE, VOLUME_LIMIT, EXECUTION)
 HISTOGRAMS = {
-    "fio_latency_seconds": "fio's latencies: clat from submission to completion, lat with "
-    "submission",
+    "fio_latency_seconds": "fio's latencies: clat from submission to completion, lat including "
+    "the submission",
     "device_latency_seconds": "requests from issue to completion, counted in the kernel (--probe)",
 }
 DRIVE_GAUGES = (
@@ -372,7 +372,7 @@ class Metrics:
                 for sample in b.samples(bucket_labels)
             ]
             yield Family(PREFIX + name, HISTOGRAM, meaning, samples)
-        yield _gauge("expectation_met", "1 if the last run met it", self._expectations)
+        yield _gauge("expectation_met", "1 if the last run met the expectation", self._expectations)
         if self._latest_frame is not None and not self._has_ended:
             yield from _gauges(self._latest_frame, self._drives)
 

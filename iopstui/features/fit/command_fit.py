@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="show what would run and be written, and exit"
     )
     parser.add_argument(
-        "--details", action="store_true", help="all that is known of each program, not one line"
+        "--details",
+        action="store_true",
+        help="show all that is known of each program, instead of one line",
     )
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
     add_check_files(parser)

@@ -89,7 +89,7 @@ def parse_program(data: Mapping[str, Any], name: str) -> tuple[Program | None, l
     problems: list[str] = []
     top = CheckedTable(data, "", problems)
     if not NAME.fullmatch(name):
-        top.add_problem(f"the file's name {name!r} must be of a-z, 0-9, - and _")
+        top.add_problem(f"the file's name {name!r} may only have a-z, 0-9, - and _")
     seconds = top.number("seconds") or DEFAULT_S
     if not 1 <= seconds <= LONGEST_S:
         top.add_problem(f"seconds must be 1 to {LONGEST_S:g}")
@@ -219,14 +219,14 @@ class SyncTime:
 
     @property
     def text(self) -> str:
-        """ "A sync takes 102 µs on average; for each vda spends 38 µs on cache flushes, 41 µs on
+        """ "A sync takes 102 µs on average; per sync, vda spends 38 µs on cache flushes, 41 µs on
         writes"; "" if fio timed no syncs."""
         if not self.whole:
             return ""
         parts = [f"{latency(time)} on {name}" for name, time in
                  (("cache flushes", self.flushes), ("writes", self._plain_writes))
                  if time]  # fmt: skip
-        on_disk = f"; for each {self.disk} spends {', '.join(parts)}" if parts else ""
+        on_disk = f"; per sync, {self.disk} spends {', '.join(parts)}" if parts else ""
         return f"A sync takes {latency(self.whole)} on average{on_disk}"
 
     @property
@@ -320,7 +320,7 @@ def _why_too_uneven(expectation: Expectation, figure: Figure) -> str:
     if most <= allowed:
         return ""
     return (f"too uneven: its seconds differ so much that slower ones may come, with up to "
-            f"{100 * most:.2g} % of all syncs above the bound ({100 * allowed:.2g} % may be); "
+            f"{100 * most:.2g} % of all syncs above the bound (allowed: {100 * allowed:.2g} %); "
             "measure longer (--measure)")  # fmt: skip
 
 
@@ -336,12 +336,12 @@ def _result_by_share(
     allowed = 1 - percent / 100
     share = f"{100 * least:.3g} to {100 * most:.3g} % of the syncs take longer than the bound"
     if most <= allowed:
-        return PASS, f"{share}, {100 * allowed:.2g} % may"
+        return PASS, f"{share} (allowed: {100 * allowed:.2g} %)"
     if disturbed:
         return UNDECIDED, f"it was disturbed ({disturbed[0]})"
     if least > allowed:
-        return FAIL, f"{share}, {100 * allowed:.2g} % may"
-    return UNDECIDED, f"too unsteady: {share}, {100 * allowed:.2g} % may"
+        return FAIL, f"{share} (allowed: {100 * allowed:.2g} %)"
+    return UNDECIDED, f"too unsteady: {share} (allowed: {100 * allowed:.2g} %)"
 
 
 # Estimate the share of slow syncs among all syncs, including seconds that differ from those of the

@@ -110,7 +110,7 @@ def _measure(setup: FitSetup, arguments: argparse.Namespace) -> Verdict:
 
 
 MACHINE_RULES = {
-    "job-cpu": "the job's CPU was full", "softirq-cpu": "the CPU of the interrupts was full",
+    "job-cpu": "the job's CPU was full", "softirq-cpu": "the CPU of the disk's interrupts was full",
     "cpu-wait": "the job waited for a CPU", "throttled": "a cgroup's CPU limit stopped the job",
     "steal": "the hypervisor took CPU time",
 }  # fmt: skip
@@ -320,7 +320,7 @@ class Neighbours:
     def reasons(self) -> list[str]:
         """A sentence on the disk that others used most; nothing if they hardly used any."""
         found = [
-            (share, f"{text} {when} the run, for others")
+            (share, f"{text} for other programs {when} the run")
             for when, rates in self._idle.items()
             for name in self.names if name in rates and name in self._run
             for share, text in (_others(name, rates[name], self._run[name]),)
@@ -398,7 +398,7 @@ def _sentences(judgement: Judgement) -> Iterator[str]:
             note = f" ({doubt})" if doubt else ""
             yield f"{figure_text(row, row.figure.value)}{note}: {row.means}."
     if judgement.disturbed and program.bound is None:
-        yield f"Disturbed, perhaps slower than alone: {judgement.disturbed[0]}."
+        yield f"Disturbed, so perhaps slower than usual: {judgement.disturbed[0]}."
     if judgement.time.text:
         binding = f" Most of that is {judgement.time.binding}." if judgement.time.binding else ""
         yield f"{judgement.time.text}.{binding}"
@@ -413,9 +413,10 @@ def _what_helps(judgement: Judgement) -> str:
     saves."""
     time, helps = judgement.time, judgement.program.helps
     if not time.is_above_disk:
-        return f"May help: {helps}."
+        return f"This may help: {helps}."
     return (f"A faster drive saves at most {latency(time.on_disk)} of a sync: first find what "
-            f"waits above the disk (iopstui why). Then may help: {helps}.")  # fmt: skip
+            f"waits above the disk (iopstui why). After that, this may help: {helps}."
+            )  # fmt: skip
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -135,7 +135,10 @@ def plan_lines(setup: FitSetup) -> Iterator[str]:
         yield f"  {program.name}: a scratch file of {file}, written for {length:g} s: {speed}"
         # not less than: fio's file may be a little smaller, because it has whole blocks only
         if setup.file_bytes[program.name] < 0.99 * (size_bytes(program.job["size"]) or 0):
-            yield "  (there is no room for more, so it is written over and over: may be faster)"
+            yield (
+                "  (no room for a larger file; it is overwritten again and again, which may be "
+                "faster)"
+            )
     if setup.run.write_budget is not None:
         yield f"limit: {size(setup.run.write_budget)} (--write-budget)"
     yield "The scratch files are removed at the end. No other file is touched."

@@ -534,7 +534,7 @@ def _quiet(state: FleetState, evidence: FleetEvidence) -> Answer:
         name = max(means, key=lambda host: (abs(means[host] - middle), host))
         if len(means) > 2 and means[name] != middle:
             text += (
-                f"; furthest from the middle ({units.number(middle)}) is {printable(name)} with "
+                f"; furthest from the median ({units.number(middle)}) is {printable(name)} with "
                 f"{units.number(means[name])}"
             )
     return Answer("", "hosts", GOOD, text, UNKNOWN)

@@ -438,7 +438,7 @@ class Fleet:
     def _report_malformed_row(self, name: str, error: MalformedRow) -> None:
         member = self.members[name]
         member.invalid_lines += 1
-        self._warn_once(member, f"skipping rows of it such as this one: {error}")
+        self._warn_once(member, f"skipping rows such as this one: {error}")
 
     def _check_member(self, member: Member) -> None:
         """Report, once each, hosts that are late, lost, failed or without a probe."""

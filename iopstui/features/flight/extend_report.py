@@ -33,7 +33,8 @@ def run(arguments: argparse.Namespace) -> int | None:
             )
         return None
     if len(arguments.file) > 1:
-        raise UsageError("A flight recording is reported alone.", "Name its directory only.")
+        raise UsageError("A report of a flight recording cannot include other files.",
+                         "Name only its directory.")  # fmt: skip
     from iopstui.cli.registry import commands
     from iopstui.features.flight.model.times import parse_time, utc_text
     from iopstui.features.flight.span import extract

@@ -100,9 +100,10 @@ def _list_worst(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     if arguments.before is not None or arguments.after is not None:
-        raise UsageError("--record DIR/ records all the time.", "Leave out --before and --after.")
+        raise UsageError("--record DIR/ records all the time, not only around a trigger.",
+                         "Leave out --before and --after.")  # fmt: skip
     if arguments.interval < 1.0:
-        raise UsageError("A flight recording keeps the highest seconds, not parts of a second.",
+        raise UsageError("A flight recording has samples of a second or more.",
                          "Leave out --interval, or record to a file.")  # fmt: skip
 
 

@@ -136,7 +136,7 @@ def _lines(
     groups = sorted(span.groups.items(), key=lambda one: -sum(one[1][2:]))[:MAX_GROUPS]
     if groups:
         texts = [f"{printable(path)} {units.size(sum(rates[2:]))}/s" for path, rates in groups]
-        yield f"  cgroups, their highest 5 s: {', '.join(texts)}"
+        yield f"  cgroups, each in its busiest 5 s: {', '.join(texts)}"
     if len(held) > 1 or (main is not None and main.seconds < 0.9 * (span.ended_s - span.began_s)):
         yield "  then:"
         for one in held[:MAX_LINES]:
@@ -209,8 +209,8 @@ def _compared(ms: float, usual: Usual | None) -> str:
     unknown."""
     if usual is None or not usual.ms:
         return ""
-    return (f" ({ms / usual.ms:.1f}× the median of a minute's slowest second at this hour on "
-            f"{usual.days} other days)")  # fmt: skip
+    return (f" ({ms / usual.ms:.1f}× the usual slowest second of a minute at this hour, by the "
+            f"median of {usual.days} other days)")  # fmt: skip
 
 
 def _json(
@@ -276,7 +276,7 @@ def _text(found: SlowedDisk) -> str:
     cause = "" if odd.array else "; it is slow, or its requests are harder"
     return (
         f"requests of {odd.disk} take {odd.times:.1f} times as long as those of {odd.peers} with "
-        f"such a queue depth, size and mix: more than 1.2 times {since}{cause}"
+        f"a similar queue depth, size and mix: more than 1.2 times {since}{cause}"
     )
 
 

@@ -280,7 +280,7 @@ class FlightRecorder:
             pass  # the file was removed meanwhile
         except (IopstuiError, OSError) as error:
             self._ring.not_thinned.add(file.path)
-            self._say(f"{printable(file.path.name)} stays as it is: {printable(str(error))}")
+            self._say(f"{printable(file.path.name)} cannot be thinned: {printable(str(error))}")
 
     def _note_use(self, session: LiveSession, t: float, uses: Sequence[DiskUse]) -> None:
         """Record who used the disks in the last seconds, if anybody did."""

@@ -134,8 +134,8 @@ def _read(file: StoredFile, span: Span, is_last: bool) -> None:
         # samples from before the file's time are only there for subtraction
         began_t = max(0.0, file.name.began_s - base_s)
         if span.frames and base_s + began_t < span.frames[-1][0] - JUMP_S:
-            span.notes.append(f"the clock was set back, and some of this time was recorded twice: "
-                              f"again in {file.path.name}; figures are of both times")  # fmt: skip
+            span.notes.append(f"the clock was set back, so a part of this time was recorded twice, "
+                              f"again in {file.path.name}; figures include both")  # fmt: skip
         span.header = recording.header
         fold, seconds = ReplayFold(recording.header), SecondFilter()
         start = index.key_before(span.began_s - base_s - LEAD_S)

@@ -483,7 +483,7 @@ def why_no_open_loop(shape: JobShape, options: Mapping[str, str]) -> tuple[str, 
         return (f"the engine {shape.engine} waits for each I/O before it sends the next one",
                 "Add --set ioengine=libaio, or io_uring.")  # fmt: skip
     if shape.engine == "libaio" and not shape.direct:
-        return ("libaio waits in the submission of I/Os that go through the page cache",
+        return ("libaio blocks while it submits I/Os that go through the page cache",
                 "Add --set direct=1, or --set ioengine=io_uring.")  # fmt: skip
     if shape.paced:
         return "the job sets its own pace", "Remove its rate, thinktime, flow and latency_target."
@@ -517,7 +517,7 @@ MAX_SPOILED = 4
 """How many runs in a row may be disturbed: one at a rate, one more at that rate, and two at lower
 rates."""
 INTERRUPTED = "interrupted"
-DISTURBED = "too many runs were disturbed. Next: end what disturbed them, and start it again"
+DISTURBED = "too many runs were disturbed. Next: end what disturbed them, and run it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -541,17 +541,17 @@ def conclude(
     ``spoiled_runs`` do not count; ``ended`` says why nothing more could be measured ("" if the
     search found its answer or ran out of time)."""
     found = search.estimate()
-    notes = [f"The disk changed: {change} ({CAUSES}). The limit is that of afterwards."
+    notes = [f"The disk changed: {change} ({CAUSES}). The limit is for the time after that."
              for change in search.changes]  # fmt: skip
     notes += dict.fromkeys(spoiled)
     if found is None:
-        why = ended or (DISTURBED if spoiled else "the time was over before a rate was measured")
+        why = ended or (DISTURBED if spoiled else "time ran out before a rate was measured")
         return Answer(UNSURE, None, None, None, f"can't tell: {why}", tuple(notes))
     kind, text = _result(search, found, bound, ended, spoiled_runs)
     if kind == FOUND:
         measured_s = sum(len(run.seconds) for run in search.runs)
-        notes.append(f"Measured for {duration(measured_s)} in all: what changes later, such as a "
-                     "longer burst, is not in it.")  # fmt: skip
+        notes.append(f"Measured for {duration(measured_s)} in all: later changes, such as the end "
+                     "of a longer burst, are not included.")  # fmt: skip
         if found.half_width > ENOUGH:
             more = max(MORE, (found.half_width / ENOUGH) ** 2)
             longer = measured_s / MEASURED_SHARE * more
@@ -566,7 +566,7 @@ def _result(
 ) -> tuple[str, str]:
     runs = search.runs
     if len(search.changes) > MAX_CHANGES:
-        return UNSURE, "can't tell: what the disk can do changed while it was measured"
+        return UNSURE, "can't tell: the disk became slower more than once in this time"
     if found.half_width > WIDE and (search.disturbed or spoiled >= MAX_SPOILED):
         kept = [run.asked for run in runs if run.keeps]
         least = f"{max(kept):,.0f}/s keeps it even so; " if kept else ""
@@ -576,11 +576,11 @@ def _result(
         return NEVER, f"{bound} is not kept at any rate: not even at {lowest:,.0f}/s"
     if found.high is None and all(run.share <= run.allowed for run in runs):
         highest = max(run.asked for run in runs)
-        why = ended or "the time was over before a rate was too high"
+        why = ended or "time ran out before a rate was too high"
         return NO_LIMIT, f"no limit found up to {highest:,.0f}/s: {why}"
     if found.low is None or found.high is None or found.half_width > WIDE:
-        why = ended if ended == INTERRUPTED else "too unsteady to say"
-        return UNSURE, f"can't tell: {why} ({range_text(found)} in the time there was)"
+        why = ended if ended == INTERRUPTED else "too unsteady"
+        return UNSURE, f"can't tell: {why} (so far {range_text(found)})"
     return FOUND, f"{_rates(found.low, found.high)} (95 %)"
 
 

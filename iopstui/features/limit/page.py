@@ -141,8 +141,8 @@ class LimitPage(LiveRows):
     ) -> None:  # fmt: skip
         super().__init__("Limit", lambda width: (), charset)
         self.about = (
-            "The highest rate that keeps a latency. It is looked for while this page is closed, "
-            "too. x stops it, n starts another one, up and down scroll."
+            "The highest rate at which a latency is kept. The search continues while this page is "
+            "closed. x stops it, n starts another one, up and down scroll."
         )
         self._shown, self._stop, self._new = shown, on_stop, on_new
         self._chart = XYChart(charset)

@@ -265,7 +265,8 @@ class LimitRunner:
         ios = sum(second.ios for second in collector.counts)
         if point is None or not ios:
             raise JobFailed(f"fio completed no I/O that counts for {self.setup.keep.name}.",
-                            "Use a higher rate of such I/Os, or another figure.")  # fmt: skip
+                            "Give the job more such I/Os (rw=, rwmixread=), or use another "
+                            "figure.")  # fmt: skip
         row = Row(
             asked, point, collector.figure.value,
             sum(second.slow for second in collector.counts) / ios, tuple(collector.counts), depth,

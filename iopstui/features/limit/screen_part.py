@@ -62,7 +62,7 @@ class LimitKeys(FeaturePart):
 
         session = self.port.live
         if session is None or self._conditions is None:
-            self.port.show_message("info", "no limit can be looked for in this session")
+            self.port.show_message("info", "this session cannot search for a limit")
             return
         if self.active or self._experiments.refuses_disturbance():
             return
@@ -142,7 +142,7 @@ class LimitKeys(FeaturePart):
             self.stop()
             self.port.show_message("info", "stopping the search; its rates are kept")
         else:
-            self.port.show_message("info", "a limit is being looked for; r stops it")
+            self.port.show_message("info", "the search for a limit is running; r stops it")
         return True
 
     def forget(self) -> None:

@@ -121,7 +121,7 @@ def set_up_on(
     shape = shape_of(text)
     if len(sections) != 1:
         raise UsageError(
-            f"{printable(run.job)} has {len(sections)} jobs, and a rate is that of one.",
+            f"{printable(run.job)} has {len(sections)} jobs, and limit measures one.",
             "Put the job to measure into a job file of its own.",
         )
     expectation = parse_keep(keep, target, sections)

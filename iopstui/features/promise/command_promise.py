@@ -45,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="--throughput as a number of MB/s")  # fmt: skip
     parser.add_argument("--latency", type=own_latency, metavar="FIGURE<=TIME",
                         help="without --volume: latency of random I/Os of 4 KiB to test, e.g. "
-                             "p99<=2ms or mean<=500us, while --iops of them arrive a second; "
-                             "without --iops one at a time")  # fmt: skip
+                             "p99<=2ms or mean<=500us, at the rate of --iops (without it: one "
+                             "at a time)")  # fmt: skip
     parser.add_argument("--destroy-data", metavar="PATH",
                         help="test writes, too, and overwrite PATH, which must repeat the "
                              "target")  # fmt: skip

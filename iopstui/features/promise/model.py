@@ -264,7 +264,7 @@ WHY_INCLUDED = "the interval includes what was promised"
 WHY_OTHER = "the volume is not the limit here"
 BEHIND = 0.03
 """If a volume completes fewer I/Os than arrive by this share, it can't sustain the load."""
-WHY_UNSTEADY = "too unsteady to say: the interval is wider than the rate itself"
+WHY_UNSTEADY = "too unsteady: the interval is wider than 1.5 times the rate"
 MAX_WIDTH = 1.5
 """Limit for the width of an interval, as a multiple of the rate."""
 LENGTHS_S = (30, 60, 120, 300, 600, 1800, 3600)
@@ -282,7 +282,7 @@ cause."""
 MAX_OTHER_SHARE = 0.05
 """From this share of the device's bytes on, other programs disturb. A file system's own writes are
 fewer."""
-_REFUTED = "near a limit that another row exceeds, so that it is not the reason; measure again"
+_REFUTED = "near a limit that another row exceeds, so this limit is not the reason; measure again"
 _LIMIT_BY_RULE = {
     "job-cpu": CPU_LIMIT, "softirq-cpu": CPU_LIMIT, "cpu-wait": CPU_LIMIT,
     "more-jobs-than-cpus": CPU_LIMIT, "throttled": "a cgroup's CPU limit",
@@ -432,9 +432,10 @@ def _judge_baseline(check: Check, measured: Measurement, tolerance: float) -> Ve
 def _held_by_instance(row: Verdict, limit: str, measured: Measurement) -> Verdict:
     """The row for a rate that equals the instance's limit in the catalog."""
     if measured.exceeded is not None and limit not in measured.exceeded:
-        why = "the instance allows no more by the catalog, but the volume does not count that"
+        why = ("by the catalog the instance allows no more, but the volume counted no demand above "
+               "the instance's limit")  # fmt: skip
         return replace(row, result=UNDECIDED, why=why)
-    why = "the instance allows no more, and that is delivered"
+    why = "the instance allows no more, and the volume delivers that"
     return replace(row, result=UNDECIDED, binding=limit, why=why)
 
 
@@ -453,10 +454,10 @@ def _judge_unmet(row: Verdict, check: Check, measured: Measurement, required: fl
         return replace(row, result=UNDECIDED, why=WHY_TOO_SHORT)
     for name in measured.exceeded or ():
         if name in (INSTANCE_IOPS, INSTANCE_BW):
-            why = "as the volume counts, the demand exceeded the instance's limit"
+            why = "by the volume's own count, the demand exceeded the instance's limit"
             return replace(row, result=UNDECIDED, binding=name, why=why)
     if measured.exceeded:
-        why = "as the volume counts, the demand exceeded its own limit"
+        why = "by the volume's own count, the demand exceeded the volume's limit"
         return replace(row, result=FAIL, binding=measured.exceeded[0], why=why)
     why = "the queue was full, and nothing on this machine was the limit"
     return replace(row, result=FAIL, binding="the volume", why=why)

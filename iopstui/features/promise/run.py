@@ -87,7 +87,7 @@ def _own_figures(arguments: argparse.Namespace) -> PromisedFigures:
     """The figures that the user gave as numbers, which belong to no volume class."""
     for name in ("instance", "cached", "size", "drain"):
         if getattr(arguments, name):
-            raise UsageError(f"--{name} needs a class, and none is named.",
+            raise UsageError(f"--{name} needs a volume class, and none is named.",
                              "Add --volume NAME (iopstui volumes lists them).")  # fmt: skip
     latency = None
     if arguments.latency is not None:
@@ -103,7 +103,7 @@ def _own_figures(arguments: argparse.Namespace) -> PromisedFigures:
 def _bought(arguments: argparse.Namespace) -> PromisedFigures:
     """The figures that the provider promises for the volume."""
     if arguments.latency is not None:
-        raise UsageError("--latency is a number of your own, and --volume has those of a class.",
+        raise UsageError("--latency tests a number of yours, --volume the numbers of a class.",
                          "Leave one of them out.")  # fmt: skip
     catalog = read_catalog()
     for problem in catalog.problems:

@@ -61,7 +61,7 @@ NOTE = (
     "inserted into the scheduler or queue, queued until issued to the driver, then in the device. "
     "Process: who sent it."
 )
-IOS_NOTE = "From fio's own log of each I/O: the job's side alone, nothing is known of the kernel's."
+IOS_NOTE = "From fio's own log of each I/O, which shows the job's side only, not the kernel's."
 MAX_SECONDS = 120
 MAX_OPEN = 3
 
@@ -242,7 +242,7 @@ def _several_runs(data: ReportData) -> Iterator[Block]:
 
 def _runs(data: ReportData) -> Iterator[Block]:
     if not data.runs:
-        yield Text("No run is in the part that can be read." if data.ending
+        yield Text("The readable part has no run." if data.ending
                    else "No job ran: these figures show other programs' I/O.")  # fmt: skip
         return
     for run in data.runs:
@@ -298,8 +298,8 @@ def _repeat(data: ReportData, run: Run) -> Iterator[Block]:
         yield from (Text("fio command:"), Code(words.fio_command(run)))
     if run.job_run is not None and run.job_run.text:
         summary = (
-            f"{words.job_file_title(data)} (save it as job.fio, name a file of yours in it, and: "
-            "fio job.fio)"
+            f"{words.job_file_title(data)} (save it as job.fio, name a file of yours in it, then "
+            "run: fio job.fio)"
         )
         yield FoldedBlocks(summary, [Code(words.block(run.job_run.text))])
 

@@ -464,7 +464,10 @@ def _lacking_in_json(result: FioResult, logs: Logs) -> Iterator[str]:
     if not result.options:
         yield "the jobs' options"
     elif any(map(_of_another, result.last.jobs)):
-        yield ("options of all jobs: of a group (group_reporting) fio gives those of the last job")
+        yield (
+            "options of all jobs: for a group (group_reporting) fio writes only those of the last "
+            "job"
+        )
     yield from result.notes
 
 

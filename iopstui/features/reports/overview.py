@@ -27,8 +27,8 @@ from iopstui.session.tick.outcomes import outcome_event, verdict_of
 from iopstui.text import printable
 
 NO_ANSWER = (
-    "The recording holds no answer about the disk. Short ones have none, and neither have those of "
-    "older versions."
+    "The recording has no answer about the disk. Short recordings have none, nor do those of older "
+    "versions."
 )
 UNSEEN = (
     "Where its I/Os waited, and who else used the disk, is unknown: only recordings have the "
@@ -67,7 +67,7 @@ def _measured(data: ReportData) -> str:
         rates = "" if rate is None else f", {units.number(rate)} I/Os a second on average"
         lasted = units.duration(data.duration)
         if data.ending:
-            return f"No run is in the part that can be read: {lasted} on {target}{rates}."
+            return f"The readable part has no run: {lasted} on {target}{rates}."
         return f"No job ran: {lasted} of other programs' I/O on {target} were recorded{rates}."
     if len(data.runs) == 1:
         run = data.runs[0]
@@ -128,7 +128,7 @@ def _directions(run: Run) -> str:
 
 def _disk_use(data: ReportData) -> str:
     return "".join(
-        f"fio counted {value} on {printable(name)}, those of other programs included. "
+        f"fio counted {value} on {printable(name)}, including other programs' I/O. "
         for name, value in data.disks[:3]
     )
 

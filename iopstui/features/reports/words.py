@@ -291,8 +291,9 @@ ENERGY_COLUMNS = (
 )
 """Columns for the energy of runs with counters."""
 SHARE_NOTES = {
-    NFS_PROTOCOL: "What each run's reads and writes took at the server and in this client:",
-    SMB_PROTOCOL: "What each run asked of the server. The latency is of all shares on the "
+    NFS_PROTOCOL: "Each run's reads and writes on NFS, and their times at the server and in this "
+    "client:",
+    SMB_PROTOCOL: "Each run's reads and writes on SMB. The latency is of all shares on the "
     "connection:",
 }
 

@@ -311,7 +311,7 @@ def judge_probe(evidence: Evidence) -> Iterator[Check]:
     """Check the number of requests that the probe counted, and their time in the device."""
     frames = evidence.probe_frames
     if "probe" in evidence.missing or not frames:
-        yield unchecked("probe", evidence.missing.get("probe", "it has shown nothing of this disk"))
+        yield unchecked("probe", evidence.missing.get("probe", "it counted nothing on this disk"))
         return
     stats = readings(evidence.probe_counters, "diskstats", 3)
     if not stats or was_reset([(at, row[:8]) for at, row in stats]):

@@ -157,7 +157,7 @@ class CgroupReader:
         """Why I/O is not counted by cgroup, in words; "" if it is counted."""
         if self._top is None:
             why = "cgroup version 2 with the io controller is not mounted"
-            return f"{why} (limits of version 1 are looked at)" if self._has_version_1 else why
+            return f"{why} (limits of version 1 are read)" if self._has_version_1 else why
         return "" if self._numbers else "the target is on no disk of this machine"
 
     def read(self) -> dict[str, int] | None:

@@ -76,7 +76,7 @@ def why_no_energy(roots: Roots) -> str:
     """Why the counters can't be read, in words; "" if they can."""
     places = [*_domain_directories(roots)]
     if not places:
-        return "this machine has no energy counters (RAPL), as most virtual machines"
+        return "this machine has no energy counters (RAPL), like most virtual machines"
     counters = EnergyCounters(roots)
     try:
         return "" if counters.read() else "only root may read the energy counters"

@@ -108,7 +108,7 @@ def why_incomplete(share: str, roots: Roots) -> str:
     except OSError as error:
         return f"/proc/{FILE} cannot be read ({error.strerror}): no figures"
     if parse_smb_stats(data, [share]) is None:
-        return f"/proc/{FILE} does not have its operations: no figures"
+        return f"/proc/{FILE} does not list the share: no figures"
     return "" if _HZ.search(data) else "no latencies (kernel without CONFIG_CIFS_STATS2)"
 
 

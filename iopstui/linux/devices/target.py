@@ -70,7 +70,7 @@ _ON_HOST = (
 _NOT_COUNTED = {
     "9p": f"9p {_ON_HOST}",
     "virtiofs": f"virtiofs {_ON_HOST}",
-    "ceph": "ceph files are on a cluster; what the kernel counts of them is for root alone "
+    "ceph": "ceph files are on a cluster; only root can read what the kernel counts of them "
     "(/sys/kernel/debug/ceph/*/metrics)",
 }
 """File systems without any figures; each with another place to look for them."""

@@ -227,7 +227,9 @@ class BpfProbe:
             self._fds += [bpf.attach_program(fd) for fd in programs if attach]
         except (ValueError, KeyError) as error:
             self.close()
-            raise ProbeUnusable(f"this kernel's BTF lacks what is needed ({error})") from None
+            raise ProbeUnusable(
+                f"this kernel's type information (BTF) lacks what is needed ({error})"
+            ) from None
         except OSError as error:
             self.close()
             raise ProbeUnusable(f"the kernel refuses the programs ({error.strerror})") from None
@@ -479,7 +481,7 @@ class BpfProbe:
             too_few = counted + missed < MIN_SEEN_SHARE * requests
             if too_few or missed > (1 - MIN_SEEN_SHARE) * seen:
                 self._problem = (
-                    f"of {requests} requests of {region.name} its own programs counted {counted}"
+                    f"the probe counted {counted} of {requests} requests of {region.name}"
                 )
 
 

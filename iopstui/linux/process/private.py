@@ -232,7 +232,7 @@ def _descriptor(path: Path) -> int:
     info = os.fstat(fd)
     if info.st_uid != os.geteuid() or info.st_mode & 0o077:
         os.close(fd)
-        raise PermissionError(errno.EPERM, f"{path} is not for this user alone")
+        raise PermissionError(errno.EPERM, f"{path} belongs to another user or is open to others")
     return fd
 
 

@@ -40,7 +40,7 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
     yield from _layers(s)
     if s.waited_percent is not None:
         few = s.waited_percent < WAITED_PERCENT and s.in_flight >= 1.0
-        hidden = " (those for libaio are not counted)" * few
+        hidden = " (waits of libaio are not counted)" * few
         yield f"tasks waited for I/O of any kind {s.waited_percent:.0f} % of the time{hidden}"
     if s.idle_rings and (s.waited_percent or 0.0) >= LITTLE:
         yield f"{s.idle_rings[0].name} sleeps in io_uring without disk I/O, which counts as waiting"

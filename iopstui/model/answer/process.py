@@ -190,7 +190,7 @@ class ProcessWaits:
     def unclear(self) -> str:
         """Why nobody can tell whether it waits for a disk, in words; "" where that is known."""
         if self.looks < MIN_LOOKS and not self.for_disk:
-            return f"was looked at {self.looks} times only: too few to tell what it waits for"
+            return f"was examined only {self.looks} times: too few to tell what it waits for"
         if self.in_unknown + self.for_disk >= WAITS_PERCENT:
             return self.unknown_text
         if self.not_seen >= WAITS_PERCENT:
@@ -203,7 +203,7 @@ class ProcessWaits:
         if self.for_disk >= MIN_PERCENT or busy or self.kernel:
             return ""
         if RING_PLACE in self.places and not self.in_idle_ring:
-            return "sleeps in io_uring, for a disk, a socket or a timer: which cannot be seen"
+            return "sleeps in io_uring, for a disk, a socket or a timer: it cannot be seen which"
         if not self.sleeps_unread or self.most_for_disk is not None:
             return ""
         return f"sleeps {self.percents[EVENT]:.0f} %; what it waits for cannot be read"
@@ -214,7 +214,7 @@ class ProcessWaits:
         if self.in_unknown < MIN_PERCENT:
             return ""
         return (f"is in state D {self.in_unknown:.0f} % of its time, for I/O or for something "
-                "else: which cannot be seen")  # fmt: skip
+                "else: it cannot be seen which")  # fmt: skip
 
     @property
     def sleeps_unread(self) -> bool:

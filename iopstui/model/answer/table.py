@@ -207,7 +207,7 @@ def offline(s: Situation) -> Answer | None:
         return None
     return Answer(
         s.disk, "offline", CRITICAL,
-        f"{s.disk} is {state.offline}: the kernel sends it no I/O, each fails at once",
+        f"{s.disk} is {state.offline}: the kernel sends it no I/O; each I/O fails at once",
         WAITS if s.now_in_flight else NOTHING, next=advise("log"),
     )  # fmt: skip
 
@@ -608,8 +608,9 @@ def begun(s: Situation) -> Answer | None:
     seconds = sum(one.seconds for one in before)
     return Answer(
         s.disk, "begun", GOOD,
-        f"{s.disk}{s.layer} had little or no I/O for {seconds:.0f} s, then many began: {count} "
-        "requests were in flight at the end", UNKNOWN, words.who(s), advise("longer", s.disk),
+        f"{s.disk}{s.layer} had little or no I/O for {seconds:.0f} s, then many I/Os began: "
+        f"{count} requests were in flight at the end", UNKNOWN, words.who(s),
+        advise("longer", s.disk),
     )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ TOO_FEW = 10
 LOWER_SHARE = 0.25
 """A layer holds requests back if the devices below it have less than this part of them."""
 NOTHING_WAITS = "nothing waits"
-ONLY_ROOT = "only root sees who does it"
+ONLY_ROOT = "only root sees who uses it"
 
 
 def quiet_text(s: Situation) -> str:
@@ -152,7 +152,7 @@ def who(s: Situation) -> str:
     if not text and s.use is not None and s.use.hidden and seen < MAIN_SHARE and in_use:
         if not _was_read_meanwhile(s, s.use):
             return ""
-        return ONLY_ROOT if not s.use.as_root else "who does it cannot be seen"
+        return ONLY_ROOT if not s.use.as_root else "who uses it cannot be seen"
     return text
 
 

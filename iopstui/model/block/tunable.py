@@ -33,7 +33,7 @@ TUNABLES: Mapping[str, Tunable] = {
         Tunable("scheduler", "the I/O scheduler of every hardware queue"),
         Tunable("nomerges", "0 tries all merges, 1 only simple ones, 2 none", ("0", "1", "2")),
         Tunable("nr_requests", "requests each queue may hold (at least 4)", minimum=4),
-        Tunable("wbt_lat_usec", "read latency that writeback is throttled for; 0 off, -1 default",
+        Tunable("wbt_lat_usec", "read latency from which writeback is throttled; 0 off, -1 default",
                 minimum=-1, unit="µs"),
         Tunable("read_ahead_kb", "read-ahead of buffered reads", minimum=0, unit="KiB"),
         Tunable("max_sectors_kb", "largest request the file systems may send", minimum=1,
@@ -152,7 +152,10 @@ def why_rq_affinity_cannot_matter(device: BlockDevice, online: Sequence[int]) ->
     if device.kind == "null_blk":
         return "null_blk completes on the submitting CPU and never moves a completion"
     if not device.hctxs:
-        return f"{device.name} is bio-based: it has no request queue, so nothing to complete"
+        return (
+            f"{device.name} is bio-based: it has no blk-mq requests whose completions rq_affinity "
+            "could move"
+        )
     if len(online) == 1:
         return "there is only one CPU"
     if device.kernel.threaded_irqs:
@@ -168,7 +171,7 @@ def why_rq_affinity_cannot_matter(device: BlockDevice, online: Sequence[int]) ->
     if device.kernel.version is not None and (6, 1) <= device.kernel.version < (6, 5):
         return (
             "each of its queues serves one CPU, and Linux 6.1 to 6.4 completes such a queue's I/O "
-            "where its interrupt comes"
+            "on the CPU of its interrupt"
         )
     return None
 

@@ -31,7 +31,7 @@ UNCERTAIN_SHIFT = 0.2
 CPU_PER_IO = "CPU per I/O"
 _METHOD = (
     "runs of the same repeat are compared in pairs; intervals: 95 %, {test}; {mark} = significant "
-    "at 5 %: {figure} by itself, the other figures corrected for their number (Holm); columns: "
+    "at 5 %: {figure} by itself, the others corrected for multiple testing (Holm); columns: "
     "geometric means"
 )
 
@@ -134,7 +134,7 @@ def verdict(
         if not comparison.shown and not comparison.primary
     ]
     tail = f"; no difference shown in {', '.join(unproven)}" if unproven else ""
-    tail += "; a difference may be the disturbance's" if disturbed else ""
+    tail += "; the disturbance may be the reason for a difference" if disturbed else ""
     if primary is not None and primary.shown:
         text = f"{judgement}{primary.metric.name} {_change_text(primary)}"
         text += f"; secondary: {secondary}" if secondary else ""
@@ -230,7 +230,7 @@ def _unsettled_completions(shifts: Sequence[CpuShift], second: str, advise: bool
     advice = "; cpus_allowed in the job keeps it on the same CPUs" if advise else ""
     yield (
         f"with {second} completions ran elsewhere on average "
-        f"({_completion_shares_text(candidates)}), which these runs can't tell "
+        f"({_completion_shares_text(candidates)}), but these runs can't tell that "
         f"from where the jobs happened to run{advice}"
     )
 

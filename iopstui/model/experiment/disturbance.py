@@ -433,9 +433,9 @@ def one_sided_text(pairs: Sequence[tuple[_Measured, _Measured]]) -> str:
     and during none of the other; "" otherwise."""
     disturbed = {tuple((run.others or 0.0) >= DISTURBING_SHARE for run in pair) for pair in pairs}
     if disturbed == {(False, True)}:
-        return "; others did I/O in all of its own runs and in none of A's"
+        return "; others did I/O in all of its runs and in none of A's"
     if disturbed == {(True, False)}:
-        return "; others did I/O in all of A's and in none of its own runs"
+        return "; others did I/O in all of A's runs and in none of its own"
     return ""
 
 

@@ -349,7 +349,7 @@ WHY_IMPOSSIBLE_LATENCY = (
 )
 
 
-WHY_NO_DRIVE = "it needs an NVMe drive that counts this, and root to ask it"
+WHY_NO_DRIVE = "it needs an NVMe drive that counts this, and root to read the count"
 
 
 def _is_latency(path: Sequence[str]) -> bool:

@@ -273,7 +273,7 @@ class HostPoint(Point):
     iops_by_host: Mapping[str, float] = row(
         "1/s", "I/Os per second of each host", join=_means, default=dict)  # fmt: skip
     linear: float | None = row(
-        "share", "IOPS of a host, of those that one had at the first point", title="linear",
+        "share", "mean IOPS of a host as a share of the first point's", title="linear",
         width=7, form=lambda share: or_dash(share and 100 * share, "{:.3g} %"),
     )  # fmt: skip
     met: bool | None = row("", "whether all expectations were met", join=_all)
@@ -294,7 +294,7 @@ def _highest(event: Any) -> float | None:
 
 _OWN = {one.name: one for one in fields(HostPoint)}
 OF_HOSTS: Mapping[str, Figure] = {figure.name: figure for figure in (
-    Figure("iops_host", "1/s", "I/Os per second of a host, their mean", "point/iops_host",
+    Figure("iops_host", "1/s", "mean I/Os per second of a host", "point/iops_host",
            title="a host"),
     Figure("iops_lowest", "1/s", "I/Os per second of the slowest host", _lowest,
            title="lowest", rank=7),

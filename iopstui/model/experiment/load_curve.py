@@ -255,7 +255,7 @@ def _reason(curve: LoadCurve[PointT]) -> str:
     ratio."""
     knee = curve.uncertain_knee
     if knee is None:
-        return f" (the least with {100 * ENOUGH_SHARE:.0f} % of the most IOPS)"
+        return f" (the smallest value with {100 * ENOUGH_SHARE:.0f} % of the highest IOPS)"
     if knee.edge:
         return f" (the {'smallest' if knee.edge == FIRST else 'largest'} measured)"
     return " (best ratio of IOPS to latency)"
@@ -386,7 +386,7 @@ def conclusions(
 def expectation_lines(met: Sequence[bool]) -> list[str]:
     """A line on how many points met their expectations; empty if no point has any."""
     points = counted(len(met), "point")
-    return [f"expectations: {sum(met)} of {points} met all of theirs"] if met else []
+    return [f"expectations: met at {sum(met)} of {points}"] if met else []
 
 
 # -- whether a curve is credible

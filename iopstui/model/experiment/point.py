@@ -114,8 +114,9 @@ class Point:
     read_iops: float | None = row("1/s", "reads per second", "fio read iops")
     write_iops: float | None = row("1/s", "writes per second", "fio write iops")
     latency_ns: float | None = _time("mean latency as fio sees it", title="mean")
-    latency_of: str = row("", "lat; clat where fio has no lat; await, the kernel's, where it took "
-                           "none", join=_first, default="")  # fmt: skip
+    latency_of: str = row("", "which latency this is: lat, or clat if fio has no lat, or the "
+                              "kernel's await if fio has neither",
+                           join=_first, default="")  # fmt: skip
     p50_ns: float | None = _time("median of the latency", "bins 50", title="p50", rank=5)
     p99_ns: float | None = _time("99th percentile", "bins 99", title="p99")
     p999_ns: float | None = _time("99.9th percentile", "bins 99.9", title="p99.9", rank=3)
@@ -135,11 +136,11 @@ class Point:
     completions: Mapping[int, float] = row(
         "share", "share of the completions by CPU", join=_means_by_cpu, default=dict)  # fmt: skip
     completions_of: str = row(
-        "", "what shows where they ran: softirqs or interrupts", join=_first, default=""
+        "", "what counts a CPU's completions: softirqs or interrupts", join=_first, default=""
     )
     steady: bool | None = row("", "whether SNIA's rule calls these seconds steady", join=_all)
     iops_low: float | None = row("1/s", "IOPS of the run's worst second", join=_least)
-    iops_high: float | None = row("1/s", "IOPS of its best second", join=_most)
+    iops_high: float | None = row("1/s", "IOPS of the run's best second", join=_most)
     slat_ns: float | None = _time("mean submission latency", "fio total slat mean")
     clat_ns: float | None = _time("mean completion latency", "fio total clat mean")
     max_ns: float | None = _time("slowest I/O", join=_most)
@@ -163,12 +164,14 @@ class Point:
     wait_unknown: float | None = row(
         "", "I/Os in flight in a place that no counter shows", "waits unknown"
     )
-    wait_cache: float | None = row("", "I/Os in flight that wait for the page cache", "waits cache")
-    wait_unsent: float | None = row("", "I/Os in flight that are not sent yet", "waits unsent")
-    wait_layers: Mapping[str, float] = row("", "those in the devices, by device", "waits layers",
+    wait_cache: float | None = row("", "I/Os in flight in the page cache", "waits cache")
+    wait_unsent: float | None = row(
+        "", "I/Os in flight of an engine that sends nothing to a disk", "waits unsent"
+    )
+    wait_layers: Mapping[str, float] = row("", "I/Os in flight in each device", "waits layers",
                                             join=_means_by_key, default=dict)  # fmt: skip
     watts: float | None = row("W", "mean power of the CPU packages", f"kernel {POWER} package")
-    runs: int = row("", "of how many runs this is the mean", join=len, default=1)
+    runs: int = row("", "number of runs whose mean this is", join=len, default=1)
     iops_within: tuple[float, float] | None = row("1/s", "95 % interval of the IOPS", join=_first)
     latency_within: tuple[float, float] | None = row(
         "ns", "95 % interval of the latency", join=_first)  # fmt: skip

@@ -99,7 +99,7 @@ class Ramp:
         if not after:
             before = self.levels[-2] if len(self.levels) > 1 else None
             gained = f", {_gain(before.iops, best.iops)} over {before.value}" if before else ""
-            return f"{option} {best.value} is the most of this ramp: {figures}{gained}"
+            return f"{option} {best.value} is the highest of this ramp: {figures}{gained}"
         return (f"{option} {best.value} is enough: {figures}; {after[0].value}: "
                 f"{_gain(best.iops, after[0].iops)} IOPS{_p99(after[0])}")  # fmt: skip
 

@@ -46,20 +46,21 @@ HINTS: Mapping[str, str] = {
     # the job
     "continue": "see who stopped it; to let it go on: pkill -CONT -x fio",
     "numjobs": "compare with more jobs (numjobs)",
-    "only-fewer": "compare with {}, of iodepth={} as now",
+    "only-fewer": "compare with {}, at the same iodepth={}",
     "larger-blocks": "compare with larger blocks (bs): each byte may cost less CPU",
     "in-flight": "with larger I/Os, or more of them at a time (threads, a deeper queue), it may do "
-    "more, if {} does: iopstui sweep measures that",
+    "more if {} can: iopstui sweep measures that",
     "deeper": "compare with a larger iodepth or more jobs: one I/O at a time waits for each answer",
     "pace": "compare without {}: the disk may do more",
     "never-written": "compare with blocks that have data: write them first (rw=write)",
-    "shallower": "compare with a smaller iodepth: where as many IOPS remain, the rest only waited",
+    "shallower": "compare with a smaller iodepth: if the IOPS stay the same, the other I/Os only "
+    "waited",
     "submitters": "compare with more jobs (numjobs) and a smaller iodepth",
     "only-reading": "compare with the same job, only reading, on the device itself",
     "one-direction": "compare with the same job with {0} alone: a limit or a slow path for {0} may "
     "show in their rate",
-    "priority": "compare with the job without {} (between sessions, see sched_autogroup_enabled, "
-    "and between cgroups it may change nothing)",
+    "priority": "compare with the job without {} (it may have no effect against programs of other "
+    "sessions, see sched_autogroup_enabled, or of other cgroups)",
     "cpus": "compare with cpus_allowed={}",
     "block-size": "compare with bs={}",
     "stripes": "compare with whole stripes: {}",
@@ -87,7 +88,7 @@ HINTS: Mapping[str, str] = {
     "hog-bfq": "ionice -c 3 -p {} may let others go first",
     "root": "see more as root: iopstui why {}",
     "upper": "I/Os may wait in the device on it: see iopstui why {}",
-    "many": "see all who use it: iopstui live {}",
+    "many": "see all programs that use it: iopstui live {}",
     # CPUs, interrupts, memory
     "cpu-users": "find what uses the CPUs: top, or pidstat 1",
     "operator": "the host may be overcommitted, or this guest may have a CPU limit: ask its "
@@ -127,7 +128,7 @@ HINTS: Mapping[str, str] = {
     "instance-limit": "an instance type with a higher EBS limit may do more; a larger volume alone "
     "does not raise it. All EBS volumes of the instance share it",
     "slow-member": "compare its health, temperature and link with theirs: smartctl -x /dev/{}; "
-    "work of its own, such as garbage collection, passes",
+    "the drive's own work, such as garbage collection, would pass",
     "siblings": "if its requests are not harder (random where theirs are sequential, data where "
     "theirs was never written), compare its health with theirs: smartctl -x /dev/{}",
     "amplification": "larger or sequential writes, TRIM, or more unused space may lower it",
@@ -138,7 +139,7 @@ HINTS: Mapping[str, str] = {
     "server": "see nfsstat -c; ask who runs the server",
     "nfs-stalled": "check the server and the network (ping); a hard mount waits until the server "
     "is back, and umount -f may end its requests",
-    "smb-stalled": "check the server and the network (ping); what is under way may fail; with the "
+    "smb-stalled": "check the server and the network (ping); I/O in flight may fail; with the "
     "mount option hard, later I/O waits until the server is back; umount -f may end it",
     "nfs-retrans": "see packet loss (ss -ti, ip -s link) and the server's load; the kernel's log "
     'has "server not responding"',

@@ -38,7 +38,7 @@ EXCLUDED_CAUSES: Mapping[str, str] = {
     "neighbour": "splits, syncs, the file system's own writes, read-ahead and write-back of the "
     "job",
     "net-full": "lost packets; a server that does not read",
-    "nfs-attributes": "mounts whose READs and WRITEs are as many",
+    "nfs-attributes": "mounts with as many READs and WRITEs as attribute requests",
     "nfs-queue": "a server that takes longer than the queue",
     "nfs-rsize": "buffered I/O",
     "nfs-server": "RPCs that wait in the client longer",
@@ -57,13 +57,13 @@ EXCLUDED_CAUSES: Mapping[str, str] = {
     "slow-direction": "schedulers that may hold requests; syncs; swapping; I/O that the job does "
     "not wait for",
     "smb-rsize": "buffered I/O",
-    "smb-server": "fewer than 10 answers a second, whose times in ticks are no mean",
+    "smb-server": "fewer than 10 answers a second: their times in clock ticks give no mean",
     "smb-stalled": "jobs that pause themselves; other servers' requests",
     "softirq-cpu": "CPUs with jobs, other devices' interrupts",
     "stalled": "seconds before the first I/O; stopped jobs, which neither have a request in a "
     "device nor wait in the kernel",
-    "starved": "disks without a queue; drivers with free tags, which leave mq-deadline nothing to "
-    "hold; swapping; I/O that the job does not wait for",
+    "starved": "disks without a queue; drivers with free tags, for which mq-deadline holds nothing "
+    "back; swapping; I/O that the job does not wait for",
     "steal": "CPUs without a job",
     "tags": "queues that the jobs do not reach",
     "thermal": "throttling before the run",

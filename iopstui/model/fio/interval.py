@@ -174,8 +174,8 @@ SYNC: Rows = (
            width=5),
     Figure("ios", "", f"{OF} completed in this interval", title="syncs"),
     Figure("mean", "ns", f"{OF}: mean time", "clat_ns", over="ios", title="sync", form=f.latency),
-    *latency_rows("of this interval's took at most", "this long (within 0.8 %)",
-                  "the longest in this interval (within 0.8 %)"),
+    *latency_rows("of this interval's syncs took at most", "this long (within 0.8 %)",
+                  "the longest sync in this interval (within 0.8 %)"),
     BINS,
 )  # fmt: skip
 JOB: Rows = (
@@ -184,9 +184,9 @@ JOB: Rows = (
     Figure("error", "errno", "0: none"),
     Figure("iops", "1/s", "completed I/Os, all directions", title="IOPS"),
     Figure("bw", "B/s", "completed bytes, all directions"),
-    Figure("ios", "", "completed in this interval (since the reset, if there was one)",
+    Figure("ios", "", "I/Os completed in this interval (if fio reset its counters: since then)",
            title="I/Os"),
-    Figure("bytes", "B", "completed in this interval"),
+    Figure("bytes", "B", "bytes completed in this interval"),
     Part("clat", (Figure("mean", "ns", "mean completion latency of this row", "clat_ns",
                          title="clat"),), lambda job: job),
 )  # fmt: skip

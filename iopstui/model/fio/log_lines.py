@@ -336,7 +336,7 @@ class Logs:
                     own[index] = own.get(index, 0.0) + seconds
                     reached += 1
                     if reached > MAX_INTERVALS:
-                        raise ValueError("its windows are far longer than most of them")
+                        raise ValueError("some of its windows are far longer than most")
             for index, seconds in own.items():
                 covered[index] = max(covered.get(index, 0.0), seconds)
         joined = kind in LATENCIES

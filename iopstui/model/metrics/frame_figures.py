@@ -101,11 +101,11 @@ KERNEL: Rows = (
 JOB: Rows = (
     Figure("index", "", "number of the job, in the order fio started them"),
     Figure("cpu", "", "CPU it ran on last"),
-    Figure("pinned", "", "true if it may run on that CPU alone", kind=BOOLEAN),
+    Figure("pinned", "", "true if it may run only on that CPU", kind=BOOLEAN),
     Figure("busy", "% of a CPU", "user and system time; null in its first interval"),
     Figure("pid", "", "number of its process, or of its thread"),
     Figure("cpu_wait", "%", "share of the interval in which it was ready to run and had no CPU"),
-    Figure("workers_wait", "%", "the same of its workers (io_uring's) added up; null if it has "
+    Figure("workers_wait", "%", "the same share of its io_uring workers, added up; null if it has "
            "none"),
     Figure("nice", "", "its nice value (-20 to 19)"),
     Figure("policy", "", "its scheduling policy (0: SCHED_OTHER, 5: SCHED_IDLE)"),
@@ -119,7 +119,7 @@ FRAME: Rows = (
     Figure("t", "s", "time since the session's first sample, monotonic clock", always=True,
            title="time"),
     Figure("wall_ms", "ms", "wall clock at the tick, since 1970", always=True, title="clock"),
-    Figure("utc", "", "the same as date and time (ISO 8601, UTC, to the millisecond)",
+    Figure("utc", "", "wall clock at the tick as date and time (ISO 8601, UTC, to the millisecond)",
            lambda frame: utc(frame.wall_ms), kind=TEXT, always=True, title="UTC"),
     Figure("seconds", "s", "interval of the kernel's rates, monotonic clock"),
     Figure("flags", "", FLAGS, lambda frame: sorted(frame.flags), keys=1, kind=TEXT, always=True),

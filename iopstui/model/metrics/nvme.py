@@ -86,9 +86,9 @@ FIGURES: tuple[Figure, ...] = (
            _growth("media_errors")),
     Figure("error_entries", "", "new entries of the error log in the run",
            _growth("error_entries")),
-    Figure("bytes_read", "B", "read by hosts in the run, in steps of 512,000 bytes",
+    Figure("bytes_read", "B", "bytes read by hosts in the run, in steps of 512,000",
            _growth("units_read", UNIT_BYTES)),
-    Figure("bytes_written", "B", "written by hosts in the run, in steps of 512,000 bytes",
+    Figure("bytes_written", "B", "bytes written by hosts in the run, in steps of 512,000",
            _growth("units_written", UNIT_BYTES)),
     Figure("read_commands", "", "read commands in the run", _growth("read_commands")),
     Figure("write_commands", "", "write commands in the run", _growth("write_commands")),
@@ -104,9 +104,9 @@ FIGURES: tuple[Figure, ...] = (
            _growth("warning_min")),
     Figure("critical_min", "min", "time in the run above the critical temperature",
            _growth("critical_min")),
-    Figure("power_state", "", "power state; 0 takes the most and is the fastest",
+    Figure("power_state", "", "power state; 0 takes the most power and is the fastest",
            _latest("power_state")),
-    Figure("power_limit", "W", "the most that the drive takes in that state, as it says", _watts),
+    Figure("power_limit", "W", "most power that the drive says it takes in that state", _watts),
     Figure("media_bytes_written", "B", "written to the media in the run (OCP page, FDP statistics "
            "or endurance group)", media_written),
     Figure("write_amplification", "", "bytes written to the media for each byte that the hosts "

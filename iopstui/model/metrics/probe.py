@@ -237,8 +237,8 @@ USE: Rows = (
            lambda task: group_name(task.group).text if task.group else "", kind=TEXT),
     Figure("disk", "", "the disk (there is a row for each)", kind=TEXT),
     Figure("iops", "1/s", "completed requests"),
-    Figure("read_iops", "1/s", "those that read", width=7),
-    Figure("write_iops", "1/s", "those that write", width=7),
+    Figure("read_iops", "1/s", "completed reads", width=7),
+    Figure("write_iops", "1/s", "completed writes", width=7),
     Figure("bw", "B/s", "completed bytes", width=7, form=f.mib),
     Figure("p50", "ns", "half of the requests took at most this in the device (within 6 %)",
            "p50_ns", width=8, form=f.latency),
@@ -247,7 +247,7 @@ USE: Rows = (
 )  # fmt: skip
 _PROCESS: Rows = (
     Figure("pid", "", "process that allocated the requests; writeback is the kernel's kworker"),
-    Figure("comm", "", "its name when it was first seen", kind=TEXT),
+    Figure("comm", "", "name of the process when it was first seen", kind=TEXT),
 )
 
 
@@ -282,8 +282,8 @@ SLOW_REQUEST: Rows = (
               "after a timeout): earlier tries; null if it did not", "tried_ns"),
     _exemplar("plugged", "ns", "from its allocation to its insertion into a scheduler or a queue; "
               "null if it was issued at once or sent back", "plugged_ns"),
-    _exemplar("queued", "ns", "from there, or from its allocation, to its issue to the driver",
-              "queued_ns"),
+    _exemplar("queued", "ns", "from its insertion (if there was none: its allocation) to its issue "
+              "to the driver", "queued_ns"),
     _exemplar("device", "ns", "from its issue to its completion", "device_ns"),
     _exemplar("status", "", "the kernel's status of its completion; 0: no error", "error"),
 )  # fmt: skip

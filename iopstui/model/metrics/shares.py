@@ -55,19 +55,19 @@ class OperationRates:
     answers: int | None = None
     answers_ms: float | None = None
 
-    ops_s = Figure("ops/s", "1/s", "finished per second", "ops", SECONDS)
-    kb_s = Figure("kB/s", "KiB/s", "sent and received with headers (KiB, as nfsiostat)", "bytes",
-                  SECONDS, per=KIB)  # fmt: skip
-    kb_op = Figure("kB/op", "KiB", "mean size of one, sent and received", "bytes", "ops", per=KIB,
-                   rank=2)  # fmt: skip
+    ops_s = Figure("ops/s", "1/s", "operations finished per second", "ops", SECONDS)
+    kb_s = Figure("kB/s", "KiB/s", "bytes sent and received, with headers (KiB, as nfsiostat)",
+                  "bytes", SECONDS, per=KIB)  # fmt: skip
+    kb_op = Figure("kB/op", "KiB", "mean size of an operation, sent and received", "bytes", "ops",
+                   per=KIB, rank=2)  # fmt: skip
     resent = Figure("retrans", "", "retransmissions in this interval", "retransmissions")
-    retrans_percent = _percent("retrans%", "retransmissions for 100 of them", "retransmissions")
+    retrans_percent = _percent("retrans%", "retransmissions per 100 operations", "retransmissions")
     rtt = _mean_time("rtt", "from sending to the answer: network and server")
     exe = _mean_time("exe", "from the request to its end: queue, RTT and the client's own work")
     queue = _mean_time("queue", "in the client's queue before it was sent")
     n_errors = Figure("errors", "", "answers with an error in this interval", "errors",
                       form=f.or_dash, rank=1)  # fmt: skip
-    errors_percent = _percent("errors%", "answers with an error for 100 of them", "errors")
+    errors_percent = _percent("errors%", "answers with an error per 100 operations", "errors")
     latency = Figure(
         "latency", "ms", "mean time from the request to its end, of all shares on the connection; "
         "null on kernels built without CONFIG_CIFS_STATS2 and with SMB 1", "answers_ms", "answers",

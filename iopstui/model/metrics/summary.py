@@ -74,7 +74,7 @@ class SecondRates:
             if too_low or too_high:
                 found.append(ContradictedRate(
                     name, f"fio's final {name} rate of {stated:,.0f} IOPS contradicts its own "
-                    f"seconds, which have {highest:,.0f}; it is not used to judge the run",
+                    f"seconds, which have at most {highest:,.0f}; it is not used to judge the run",
                 ))  # fmt: skip
         return found
 

@@ -138,19 +138,20 @@ def _place(name: str, meaning: str) -> Figure:
 WAITS: Rows = (
     _place("ios", "I/Os in flight, mean: fio's IOPS times its latency; without a job the requests "
                   "that the watched devices hold"),
-    _place("cpu", "of them, waiting because the job or its worker had no CPU "
+    _place("cpu", "I/Os in flight that wait because the job or its worker has no CPU "
                   "(/proc/PID/schedstat); null without a job"),
-    _place("above", "of them, above the block layer: file system, locks, cgroup limit, the job's "
-                    "own work; null without a job"),
-    _place("cache", "of them, in the page cache: reads that it answers, and buffered writes"),
-    _place("unsent", "of them, of engines that send nothing to a disk (null)"),
-    Figure("layers", "", "of them, in this device and in none below it (docs/guide/waits.md)",
+    _place("above", "I/Os in flight above the block layer: file system, locks, cgroup limit, the "
+                    "job's own work; null without a job"),
+    _place("cache", "I/Os in flight in the page cache: reads that it answers, and buffered writes"),
+    _place("unsent", "I/Os in flight of engines that send nothing to a disk (null)"),
+    Figure("layers", "", "I/Os in flight in this device and in none below it "
+                         "(docs/guide/waits.md)",
            over=SECONDS, keys=1, title="layer", always=True),
-    _place("queue", "of those in the lowest devices, waiting in the I/O scheduler (probe)"),
-    _place("device", "of those in the lowest devices, issued and not completed (probe)"),
-    _place("unknown", "of them, in a place that no counter shows"),
-    Figure("stalled", "", "true if no request completed in the interval: counts of its end",
-           kind=BOOLEAN),
+    _place("queue", "I/Os in the lowest devices that wait in the I/O scheduler (probe)"),
+    _place("device", "I/Os in the lowest devices that are issued and not completed (probe)"),
+    _place("unknown", "I/Os in flight in a place that no counter shows"),
+    Figure("stalled", "", "true if no request completed in the interval; the other figures are "
+                          "then those at its end", kind=BOOLEAN),
 )  # fmt: skip
 
 

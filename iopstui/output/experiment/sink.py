@@ -44,7 +44,7 @@ class ExperimentRows(Generic[R]):
 
 
 class ExperimentTable(ExperimentRows[R]):
-    """Lines for people on ``out``."""
+    """Prints an experiment's rows as a readable table on ``out``."""
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
         self._plan, self._out = plan, out

@@ -26,7 +26,7 @@ from iopstui.output.plain import answer_sentence
 from iopstui.session.tick.outcomes import FAIL, PASS, worst_outcome
 from iopstui.text import printable
 
-NOT_COMPARED = "It is compared with nothing: the file has no expectation, baseline or promise."
+NOT_COMPARED = "Nothing to compare with: the file has no expectation, baseline or promise."
 _TIMES = re.compile(r" \([0-9:, -]+\)$")
 _WORDS = {GOOD: "Good", WARNING: "Warning", CRITICAL: "Critical"}
 OF_HOST = "host-"
@@ -152,7 +152,7 @@ def _answer_reasons(given: Sequence[AnswerGiven]) -> Iterator[Reason]:
     if answer.state != GOOD:
         yield answer.state, f"{_headline(answer)} (at {at})"
     elif answer.verdict == NOTHING:
-        yield GOOD, "none of its answers is a warning"
+        yield GOOD, "no answer about the disk is a warning"
 
 
 def _answer_text(given: Sequence[AnswerGiven]) -> str:

@@ -388,8 +388,8 @@ class Sampling:
 
 # Check that fio's jobs stay on their assigned CPUs.
 #
-# If a task's last CPU goes offline, the kernel silently lets it run anywhere from then on
-# (sched_setaffinity(2), cpuset's fallback).
+# If a task's last CPU goes offline, the kernel lets it run anywhere from then on, and only logs it
+# (select_fallback_rq).
 
 
 class Pinning:

@@ -117,7 +117,7 @@ class KernelKeys(Part):
             if len(disks) == 1:
                 self.port.show_message("info", f"{names} offers no choice of a scheduler{only}")
             else:
-                self.port.show_message("info", f"{names} have no choice of a scheduler in common")
+                self.port.show_message("info", f"{names} have no other scheduler in common")
             return
         from iopstui.ui.dialogs.questions import Choice
 

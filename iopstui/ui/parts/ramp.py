@@ -87,7 +87,8 @@ class RampKeys(Part):
     def refuses(self, action: Action) -> bool:
         """End the ramp if a key changes the run, because the user wants control."""
         if self._ramp is not None and action.measures and action.id != RULE:
-            self._end(f"the ramp ended at {self._ramp.range.option} {self._value}: another key")
+            self._end(f"the ramp ended at {self._ramp.range.option} {self._value}: you pressed "
+                      "a key that changes the run")  # fmt: skip
         return False
 
     def event(self, event: Event) -> None:
@@ -142,7 +143,7 @@ class RampKeys(Part):
     ACTIONS = (
         Action(
             RULE, (Key("", ""),), start_or_stop, title=lambda part: part.title,
-            note="the running job gets one depth after another, up to where more gains nothing",
+            note="raises the running job's depth step by step, up to where more gains nothing",
             disturbs=frozenset({EXPERIMENT, LESSON}), measures=True,
         ),
     )  # fmt: skip

@@ -237,7 +237,7 @@ class ExperimentState:
         disturbed = any(event.point.disturbed for event in self.points.values())
         if not once and not disturbed:
             return ""
-        when = "when what disturbed it is over, " if disturbed else ""
+        when = "when the disturbance is over, " if disturbed else ""
         more = ", with Repeats 3" if once else ""
         return f"Next: {when}n opens the form to measure again{more}"
 

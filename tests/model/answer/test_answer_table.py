@@ -518,7 +518,8 @@ def test_a_load_that_begins_in_the_last_second_is_not_denied() -> None:
     answer = first([IDLE] * 9 + [begun], use(), 0.0)
     assert (answer.verdict, answer.next) == (UNKNOWN, advise("longer", "vda"))
     assert answer.text == (
-        "vda had little or no I/O for 9 s, then many began: 30 requests were in flight at the end"
+        "vda had little or no I/O for 9 s, then many I/Os began: 30 requests were in flight at the "
+        "end"
     )
     # a few, bursts of write-back, and a burst that is not the first prove nothing
     for seconds in (

@@ -75,7 +75,7 @@ def test_who_it_was_long_ago_is_not_who_it_is() -> None:
 
 
 def test_who_does_it_is_not_called_unseen_before_it_was_looked_for() -> None:
-    for read, said in ((0.0, ""), (1e9, "who does it cannot be seen")):
+    for read, said in ((0.0, ""), (1e9, "who uses it cannot be seen")):
         tracker = AnswerTracker(TARGET)
         tracker.note_use(DiskUse(1.0, 1.0, hidden=1, as_root=True,
                                  disks={"vda": (read, 0.0, 0.0)}))  # fmt: skip

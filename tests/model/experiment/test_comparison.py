@@ -325,6 +325,6 @@ def test_a_neighbour_beside_one_setting_alone_is_told_beside_the_difference() ->
                  for n, one in each.items()} for side, each in enumerate(found)]  # fmt: skip
         return words(made)
 
-    assert "much; others did I/O in all of its own runs and in none of A's)" in text(1)
-    assert "much; others did I/O in all of A's and in none of its own runs)" in text(0)
+    assert "much; others did I/O in all of its runs and in none of A's)" in text(1)
+    assert "much; others did I/O in all of A's runs and in none of its own)" in text(0)
     assert "in none of" not in text() + text(0, 1)

@@ -84,8 +84,8 @@ def test_a_difference_of_disturbed_runs_is_called_uncertain() -> None:
     found = [replace(figure(*MORE), disturbed=why)]
     text = verdict(PLAN, 1, found, 5)
     assert text == (
-        f"{AGAINST.removesuffix(': ')}, disturbed ({why}): {TELLING}; a difference may be the "
-        "disturbance's"
+        f"{AGAINST.removesuffix(': ')}, disturbed ({why}): {TELLING}; the disturbance may be the "
+        "reason for a difference"
     )
     assert found[0].shown and found[0].better is None and shown_text(found[0]) == "yes?"
     assert shown_text(figure(*MORE)) == "yes"

@@ -45,7 +45,7 @@ def test_one_bad_depth_does_not_stop_it() -> None:
     ramp = ramp_on(device, parse_ramp("iodepth=1..16"))
     assert ramp.best.value == 16
     assert ramp.text == (
-        "iodepth 16 is the most of this ramp: 8.00k IOPS, p99 16.0 ms, +100 % over 8"
+        "iodepth 16 is the highest of this ramp: 8.00k IOPS, p99 16.0 ms, +100 % over 8"
     )
 
 

@@ -204,7 +204,7 @@ def test_disturbed_points_show_no_knee_but_a_recommendation_with_its_doubt() -> 
 def test_a_sweep_without_a_knee_ends_with_a_recommendation() -> None:
     two = replace(LINE, axes=(replace(LINE.axes[0], values=("1", "64")),))
     (words, *_) = conclusions(*_two_sided(two))
-    assert words.startswith("Take iodepth=64 (the least with 95 % of the most IOPS): ")
+    assert words.startswith("Take iodepth=64 (the smallest value with 95 % of the highest IOPS): ")
     assert words.endswith("only 2 values measured.")
     plan = Plan(("j",), {}, (parse_axis("ioengine=libaio,io_uring,psync"),))
     made = made_sweeps.finished(LINE)[:3]

@@ -268,7 +268,7 @@ def test_jobs_wait_only_where_there_are_more_of_them_than_busy_cpus(
     assert (found is not None) is fires
     if found:
         assert f"{jobs} jobs share 2 CPUs, 99 % busy" in found.text
-        assert found.advice == "compare with 2 jobs, of iodepth=32 as now"
+        assert found.advice == "compare with 2 jobs, at the same iodepth=32"
         shallow = replace(LIBAIO, jobs=jobs, iodepth=8)
         found = diagnosis.more_jobs_than_cpus(Evidence(frames, shape=shallow, online=(0, 1)))
         assert fired(found).advice == "try 2 jobs with a deeper queue (iodepth)"

@@ -144,8 +144,8 @@ def test_like_disks_of_no_array_are_told_apart_from_members_of_one() -> None:
     assert member is not None and member.array == "md0"
     assert other is not None and other.array == ""
     for odd, rule, with_which in (
-        (member, "slow-member", "7 other members of md0 with such"),
-        (other, "siblings", "7 like disks (d1, d2, d3 and 4 more) with such"),
+        (member, "slow-member", "7 other members of md0 with a similar"),
+        (other, "siblings", "7 like disks (d1, d2, d3 and 4 more) with a similar"),
     ):
         evidence = Evidence([], odd_disk=odd)
         said = [finding for finding in (slow_member(evidence), slow_sibling(evidence)) if finding]

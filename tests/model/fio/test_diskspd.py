@@ -130,7 +130,7 @@ NOTES = {
     "-P": "-P has no equivalent: there are no progress dots",
     "-Rxml": "-Rxml has no equivalent: the output's form is --format",
     "-t1": "DISKSPD binds its threads to CPUs in turn unless -n is given; fio's are not bound "
-           "(-aCPU,... says where, or --bind queues)",
+           "(to bind them: -aCPU,... or --bind queues)",
     "-eDISK_IO": "-eDISK_IO has no equivalent: only Windows has event tracing",
     "-l": "-l has no equivalent: large pages are not used for the buffers",
     "-:1": "-:1 has no equivalent: experimental flags are DISKSPD's own",
@@ -145,11 +145,11 @@ NOTES = {
     "-frs": "-frs has no full equivalent: fio gives one hint, r or s",
     "-frt": "-frt has no full equivalent: fio gives one hint, r or s",
     "-Sr": "-Sr: r (the cache of a remote file system) has no equivalent",
-    "-s4K -b8K": "-s: a stride below the block size has no equivalent; it is the block",
+    "-s4K -b8K": "-s: a stride below the block size has no equivalent; the block size is used",
     "-Sw": "write-through changes nothing: the job only reads",
     "-b4K": "without -Su or -Sh I/O goes through the page cache, where libaio waits for each: the "
             "depth is not reached",
-    "-w1": "written data is random here, in DISKSPD the bytes 0 to 255 in turn",
+    "-w1": "written data is random here; DISKSPD writes the bytes 0 to 255 in turn",
     "-O4": "-O is only used with -F",
 }  # fmt: skip
 
@@ -217,7 +217,7 @@ def test_a_file_s_name_is_escaped_for_fio() -> None:
         ("-zlong x", "'-zlong': a whole number from 0 on is needed."),
         ("-Sq x", "'-Sq': -S takes b, h, m, r, u and w."),
         ("-d5 'x", "The DISKSPD command can't be read: No closing quotation."),
-        ("-d5 'x\ny'", "The DISKSPD command holds control characters."),
+        ("-d5 'x\ny'", "The DISKSPD command contains control characters."),
     ],
 )
 def test_what_can_t_be_translated(command: str, says: str) -> None:

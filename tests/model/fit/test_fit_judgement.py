@@ -158,7 +158,7 @@ def test_no_drive_is_advised_for_time_above_the_disk(writes: float, above: bool)
     )
     text = " ".join(fit_text([judgement], "/srv", 80, details=True).split())
     assert ("A faster drive saves at most 20.0 µs of a sync" in text) == above
-    assert ("may help: " if above else "May help: ") in text
+    assert ("After that, this may help: " if above else "This may help: ") in text
 
 
 def test_a_program_without_a_bound_never_fails() -> None:

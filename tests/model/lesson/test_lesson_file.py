@@ -132,7 +132,7 @@ NO_JOB = (
 )
 KINDS = "A page begins with [KIND: NAME], KIND one of tell, ask, run, see, explain, report."
 WORD = "Use a word of a-z, 0-9 and _, e.g. [run: deep]."
-CHOSEN = "The key seconds sets the length, the target the place."
+CHOSEN = "The key seconds sets the length; the target sets the place."
 ANSWERS = "Add: a = first answer, right a = a formula that is true if it is right."
 
 

@@ -76,7 +76,9 @@ class BpfCapture:
             self._load(regions)
         except (ValueError, KeyError) as error:
             self.close()
-            raise CaptureUnusable(f"this kernel's BTF lacks what is needed ({error})") from None
+            raise CaptureUnusable(
+                f"this kernel's type information (BTF) lacks what is needed ({error})"
+            ) from None
         except OSError as error:
             self.close()
             raise CaptureUnusable(f"the kernel refuses the programs ({error.strerror})") from None

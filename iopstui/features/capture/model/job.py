@@ -141,8 +141,8 @@ def _left_out(workload: Workload, selected: Sequence[Part]) -> list[str]:
     if metadata:
         share = percent(100 * sum(stream.ios for stream in metadata) / workload.ios)
         notes.append(
-            f"Left out, {share} % of the requests: metadata of the file system. The one of the "
-            "scratch files has its own."
+            f"Left out, {share} % of the requests: metadata of the file system. The file system of "
+            "the scratch files adds its own."
         )
     if omitted:
         share = percent(100 * sum(stream.ios for stream in omitted) / workload.ios)
@@ -175,7 +175,7 @@ def _head(workload: Workload, loop: str, when: str, writes: bool) -> Iterator[st
     yield "It names no device: it works on scratch files in the TARGET that you give."
     if workload.lost:
         yield (f"{workload.lost} of {workload.lost + workload.ios} requests came too fast to be "
-               "looked at.")  # fmt: skip
+               "examined.")  # fmt: skip
 
 
 def _phase_head(

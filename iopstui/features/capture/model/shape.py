@@ -16,8 +16,8 @@ _MIN_PER_REGION = 5
 _HOT_DISPERSION = 2.0
 _EVEN, _BURSTY = 0.5, 3.0
 _MIN_BURST, _MIN_IDLE_SHARE = 4, 0.1
-# with fewer bursts, the pause between them is not known; and fio, once in a pause, ends only after
-# it
+# with fewer bursts the pause cannot be estimated, and a pause that is too long would delay the end
+# of fio
 _FEWEST_BURSTS = 5
 _PERCENT, _BY_CHANCE = 100, 2
 _MIN_RANDOM = 20

@@ -148,7 +148,7 @@ def parse_trace(lines: Iterable[str]) -> Trace:
         else:
             raise InvalidTrace(f"line {number}: not 'time file read|write|datasync offset length'")
         if len(names) > 1:
-            raise InvalidTrace(f"line {number}: a second file; one is replayed")
+            raise InvalidTrace(f"line {number}: a second file; a trace must have one")
         if len(requests) > MAX_REQUESTS:
             raise InvalidTrace(f"more than {MAX_REQUESTS:,} requests")
     if not any(length for _, _, _, length in requests):
@@ -160,7 +160,7 @@ def parse_trace(lines: Iterable[str]) -> Trace:
 def _request(number: int, fields: Sequence[str], before: int) -> tuple[int, int, int, int]:
     if not all(field.isascii() and field.isdecimal() and len(field) <= 18
                for field in (fields[0], *fields[3:])):  # fmt: skip
-        raise InvalidTrace(f"line {number}: time, offset and length are whole numbers")
+        raise InvalidTrace(f"line {number}: time, offset and length must be whole numbers")
     time, offset, length = int(fields[0]), int(fields[3]), int(fields[4])
     kind = _KINDS[fields[2]]
     if time < before:

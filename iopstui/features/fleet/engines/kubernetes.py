@@ -155,7 +155,7 @@ def _kubectl_error(message: str) -> Missing:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     reason = printable(lines[-1][:200]).rstrip(".?") if lines else "it says nothing"
     return Missing(f"kubectl cannot list the pods: {reason}.",
-                   "Which cluster it uses: kubectl config current-context. Whether you may: "
+                   "Its cluster: kubectl config current-context. Your rights: "
                    "kubectl auth can-i create pods/exec")  # fmt: skip
 
 
@@ -174,6 +174,9 @@ MAX_REPLICAS = 10_000
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _PATH = re.compile(r"/[A-Za-z0-9._/-]*")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,500}")
+_A_NAME = "a Kubernetes name (a-z, 0-9, - and .)"
+_A_PATH = "a path from / on with letters, digits and . _ - only"
+_AN_IMAGE = "the name of an image"
 # only as PID 1: elsewhere (hostPID) the script would end other processes, too. $$ can't be used,
 # because Kubernetes turns it into $
 _WAIT_SCRIPT = (
@@ -288,17 +291,17 @@ def render_manifest(options: ManifestOptions) -> str:
                          "every node.")  # fmt: skip
     if options.replicas is not None and not 1 <= options.replicas <= MAX_REPLICAS:
         raise UsageError(f"--replicas {options.replicas} is not a number from 1 to {MAX_REPLICAS}.")
-    name = _validate("--namespace", options.namespace, _NAME) if options.namespace else ""
+    name = _validate("--namespace", options.namespace, _NAME, _A_NAME) if options.namespace else ""
     if options.pvc is not None:
-        volume = _PVC.format(name=_quote(_validate("--pvc", options.pvc, _NAME)))
+        volume = _PVC.format(name=_quote(_validate("--pvc", options.pvc, _NAME, _A_NAME)))
         target = (
             f"a persistent volume claim ({options.pvc}) that all nodes can mount (ReadWriteMany)"
         )
     else:
-        path = _validate("--local-path", options.local_path or "", _PATH)
+        path = _validate("--local-path", options.local_path or "", _PATH, _A_PATH)
         volume = _LOCAL.format(name=_quote(path))
         target = f"{path} of each node"
-    pod = _POD.format(image=_quote(_validate("--image", options.image, _IMAGE)),
+    pod = _POD.format(image=_quote(_validate("--image", options.image, _IMAGE, _AN_IMAGE)),
                       wait=_quote(_WAIT_SCRIPT), mount=MOUNT_POINT, volume=volume)  # fmt: skip
     namespace = f"\n  namespace: {_quote(name)}" if name else ""
     head = _HEAD.format(what=target, mount=MOUNT_POINT, namespace=namespace,
@@ -307,9 +310,9 @@ def render_manifest(options: ManifestOptions) -> str:
     return head + body.format(replicas=options.replicas, namespace=namespace, pod=pod)
 
 
-def _validate(option: str, text: str, pattern: re.Pattern[str]) -> str:
+def _validate(option: str, text: str, pattern: re.Pattern[str], kind: str) -> str:
     if pattern.fullmatch(text) is None:
-        raise UsageError(f"{option} {printable(text[:100])!r} is not a name that Kubernetes has.")
+        raise UsageError(f"{option} {printable(text[:100])!r} is not {kind}.")
     return text
 
 

@@ -25,7 +25,7 @@ NO_ANSWER = "no answer; it restores its changes when its session ends"
 MAX_NAMED = 5
 RESTORED = (
     "Each host applies its own checks, and restores its present value when its session ends, "
-    "however it ends. Later runs set it again."
+    "however it ends. Later runs set the new value again."
 )
 NOT_CONNECTED = "it is not connected, or has not sent its settings"
 

@@ -177,9 +177,7 @@ def _group_names(group: str, expand: Expander) -> list[str]:
 def _check_size(text: str) -> None:
     """Raise UsageError for a set so large that its expansion could fill the memory."""
     if re.search(r"[\[\]]", _RANGES.sub("", text)):
-        raise UsageError(
-            f"{printable(text[:40])!r} has brackets that are no range such as [01-40]."
-        )
+        raise UsageError(f"{printable(text[:40])!r} has brackets without a range such as [01-40].")
     names = 0
     for word in _SEPARATORS.split(text):
         brackets = _RANGES.findall(word)

@@ -166,7 +166,7 @@ def totals_text(merger: Merger) -> str:
         lines.append(head_line(_COLUMNS))
     lines += _device_rows(sums, certificate)
     if merger.ran_apart:
-        lines.append("Not at one time: IOPS and MiB/s are the sums of each host's own.")
+        lines.append("The hosts ran at different times: IOPS and MiB/s add up their own means.")
     for line in ending(certificate):
         lines += textwrap.wrap(line, WIDTH)
     return "\n".join(lines)
@@ -429,7 +429,7 @@ _DEVICE_PARTS = (READ, WRITE, TOTAL)
 def head_columns() -> Iterator[Column]:
     """The columns for a second's time and its hosts."""
     yield Column("wall_ms", unit="ms", meaning="start of the second, since 1970")
-    yield Column("utc", type=TIME, meaning="the same as date and time (UTC)")
+    yield Column("utc", type=TIME, meaning="start of the second as date and time (UTC)")
     yield Column("interval_s", unit="s", meaning="length of the second")
     yield Column("expected", type=WHOLE, meaning="hosts that take part in it")
     yield Column("counted", type=WHOLE, meaning="hosts that were measured for the whole second")

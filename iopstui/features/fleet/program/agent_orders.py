@@ -85,7 +85,7 @@ def _check_rotation(arguments: argparse.Namespace, hosts: int) -> int:
     if rotation and rotation % hosts == 0:
         raise UsageError(
             f"--rotate {rotation} with {hosts} hosts gives each host its own part.",
-            "Use a number that is smaller than that of the hosts.",
+            f"Use a number below {hosts}.",
         )
     return rotation
 

@@ -108,7 +108,7 @@ class Reading:
     def omissions(self) -> Iterator[tuple[str, str]]:
         """Which lines are left out of the seconds, in words."""
         if self.repeated:
-            yield "counted once", f"{counted(self.repeated, 'second')} of hosts that are duplicate"
+            yield "counted once", f"{counted(self.repeated, 'second')} of hosts in the file twice"
         if self.broken_lines:
             yield "left out", f"{counted(self.broken_lines, 'line')} that iopstui did not write"
         if self._unread:

@@ -346,7 +346,7 @@ RENDER: Mapping[str, Callable[[FleetReportData], str]] = {
 
 
 NO_ANSWER = (
-    "The file holds no answer of a host about its disk. Short ones have none, and neither have the "
+    "The file has no answer of a host about its disk. Short recordings have none, nor do the "
     "totals that `merge` writes."
 )
 
@@ -448,7 +448,7 @@ def _of_themselves(
     hosts = data.certificate.hosts
     all_told = len(worst) == hosts and all(given.answer.verdict == NOTHING
                                            for given in worst.values())  # fmt: skip
-    text = f"the answers of {len(worst)} of {units.counted(hosts, 'host')} hold no warning"
+    text = f"{len(worst)} of {units.counted(hosts, 'host')} gave an answer, and none is a warning"
     yield AnswerGiven(max(given.t for given in worst.values()),
                       Answer("", "hosts", GOOD, text, NOTHING if all_told else UNKNOWN),
                       )  # fmt: skip

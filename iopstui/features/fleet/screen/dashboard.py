@@ -168,7 +168,8 @@ class HostsSource:
             # judge again: the host is back or has ended, and perhaps no further second comes
             self._judge(second)
         host = self.hosts.hosts.get(self._again)
-        # wait for a second at this position: the host's newest frame may be from before the jump
+        # after a jump in a replay, show the host again only when it has a second from after the
+        # jump; its newest frame may be older
         if host is not None and host.session is not None and host.series.last >= 0:
             self.show(host.name)
         # if the shown host's session has begun again, its state is a new one

@@ -245,7 +245,7 @@ class HostsView:
         as_map = as_map and not shown
         title = self._title(fleet, hosts, as_map, width)
         if not hosts:
-            text = "no host has all of these words" if self.filter_text else "no host yet"
+            text = "no host matches the filter" if self.filter_text else "no host yet"
             return pad([title, message(width, self._charset, text)], height, width)
         if not as_map:
             ordered = self._sorted_hosts(hosts, self.effective_order, second)

@@ -23,8 +23,8 @@ ONE_HOST = "one host is shown; Esc returns to all hosts, where keys act on all"
 NO_JOB_HERE = "no job in this session; iopstui fleet HOSTS --job JOB runs one"
 NO_HOSTS = "no host is connected, so tunables cannot be read or changed"
 NO_ANSWER = (
-    "No host has reported its tunables yet. If none does within 5 s, none answers: press Esc and "
-    "look at their states in the table of hosts."
+    "No host has reported its tunables yet. If none does within 5 s, the hosts do not answer: "
+    "press Esc and look at their states in the table of hosts."
 )
 ABOUT_JOBS = frozenset({
     "run_or_stop", "choose_job", "iodepth", "numjobs", "block_size", "option",
@@ -169,9 +169,9 @@ class FleetKeys(Part):
         ),
         Action(
             "order_hosts", (Key("o", "o"),), order, title="Hosts: another order",
-            help="order of the hosts: name (the one of the answer first), slowest then outliers, "
-                 "each column, outliers. A click on a column's title sorts by it, a second click "
-                 "reverses", place=40,
+            help="order of the hosts: by name (the host that the answer names first), the slowest "
+                 "first, by each column, outliers first. A click on a column's title sorts by it, "
+                 "a second click reverses", place=40,
             footer=(Footer("Order", {IDLE: 26, RUNNING: 26, REPLAY: 26},
                            when=lambda keys: not keys.on_host),),
         ),

@@ -75,7 +75,7 @@ def parse_lesson(text: str, name: str, path: str) -> Lesson:
     if not heads:
         raise UsageError(f"{path} is not a lesson: it has no [lesson] section.",
                          "iopstui lesson --check NAME shows how the shipped ones are made; "
-                         "docs/lesson-files.md says how one is written.")  # fmt: skip
+                         "docs/lesson-files.md explains the format.")  # fmt: skip
     head = heads[0]
     head.check(_LESSON_KEYS)
     lets = next((section for section in sections if section.header == "let"), None)
@@ -221,7 +221,7 @@ def _read_options(section: Section) -> Iterator[tuple[str, Template]]:
         if option in ("runtime", "timeout", "time_based", "filename", "directory"):
             section.fail(
                 f"set: {option} can't be chosen",
-                "The key seconds sets the length, the target the place.",
+                "The key seconds sets the length; the target sets the place.",
             )
         yield option, section.filled("set", value)
 

@@ -315,7 +315,7 @@ RUN: Mapping[str, Figure] = {
     **_figures("fio_cpu switches=ctx_s most=most_completions"),
     "most_on": Figure("0", "number of that CPU", _busiest_cpu),
     **_figures("device_p50=device_p50_ns device_p99=device_p99_ns stayed"),
-    "completed_as": Figure("", "what shows where they ran: softirqs or interrupts",
+    "completed_as": Figure("", "what counts a CPU's completions: softirqs or interrupts",
                            lambda p: p.completions_of or None),
     **_figures("wait_cpu wait_above wait_devices wait_unknown"),
     # options of the job, which are known before it runs

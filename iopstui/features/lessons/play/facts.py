@@ -66,12 +66,12 @@ def _no_passthrough_reason(target: Target, roots: Roots) -> str:
     if node is None or target.has_several:
         return "only one whole NVMe namespace takes NVMe commands (iopstui lesson 9 /dev/nvme0n1)"
     if target.passthrough:
-        return f"name the block device /dev/{target.device}, of which both ways are known"
+        return f"name the block device /dev/{target.device}, which has both ways"
     version = parse_version(read_text(roots.proc / "sys/kernel/osrelease") or "")
     if version is not None and version < PASSTHROUGH_SINCE:
         return "before Linux 6.2 the kernel can't keep fio from writing there"
     if not os.access(node, os.R_OK):
-        return f"{node} can be opened by root alone"
+        return f"only root can open {node}"
     return ""
 
 

@@ -47,7 +47,7 @@ def cpu_throttled(evidence: Evidence) -> Finding | None:
     # the kernel adds up the waiting of every CPU: it may be more than the time that passed
     return Finding(
         "throttled",
-        f"a cgroup limit (cpu.max) stops these processes {fmean(percents):.0f} % of the time, "
+        f"a cgroup limit (cpu.max) stops fio and iopstui {fmean(percents):.0f} % of the time, "
         "added up over CPUs: latency includes that, not only the disk",
         advise("cpu-max", evidence.conditions.cpu_limit_text),
     )

@@ -252,7 +252,7 @@ def _credit_text(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, Advice
             continue
         back = units.duration(bucket.refills_s() or 0.0)
         return (
-            f"the {gauge.noun} of {volume.volume.id} are used up, and its baseline is left",
+            f"the {gauge.noun} of {volume.volume.id} are used up, and only its baseline is left",
             advise("refill", back),
         )
     return None

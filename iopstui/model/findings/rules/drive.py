@@ -102,7 +102,7 @@ def _wear_texts(reading: DriveReading) -> Iterator[str]:
     if spare is not None and least is not None and spare < least and not warning & 1:
         yield f"{spare} % of its spare blocks are left, its threshold is {least} %"
     if counts.get("used", 0) >= 100:
-        yield f"{counts['used']} % of its rated endurance are used"
+        yield f"{counts['used']} % of its rated endurance is used"
 
 
 def write_amplification(evidence: Evidence) -> Finding | None:

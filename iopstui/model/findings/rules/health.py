@@ -200,8 +200,8 @@ def slow_sibling(evidence: Evidence) -> Finding | None:
 def _times_as_long(odd: OddDisk) -> str:
     seen = f"{odd.slow} of {odd.windows} comparable windows of {WINDOW_S:.0f} s"
     return (
-        f"{odd.times:.1f} times as long as those of {odd.peers} with such a queue depth, size and "
-        f"mix (in {seen})"
+        f"{odd.times:.1f} times as long as those of {odd.peers} with a similar queue depth, size "
+        f"and mix (in {seen})"
     )
 
 

@@ -198,7 +198,7 @@ def test_used_up_credits_of_the_bought_volume_are_named() -> None:
     bought = promised_figures(CATALOG.volume("aws/gp2"), 100)
     fallen = stepped((8, 3_000), (6, 300))
     found = fired(end_of_burst(replace(fallen, volume=bought)))
-    assert "the I/O credits of aws/gp2 are used up, and its baseline is left" in found.text
+    assert "the I/O credits of aws/gp2 are used up, and only its baseline is left" in found.text
     assert "may be full after 5 h" in found.advice
     higher = stepped((8, 3_000), (6, 1_000))
     assert "may be" in fired(end_of_burst(replace(higher, volume=bought))).text

@@ -82,7 +82,7 @@ def reconnects(evidence: Evidence) -> Finding | None:
     return Finding(
         "smb-reconnect",
         f"the connection to {subject} was lost{how_often} in the last {until - since:.0f} s"
-        f"{now}: what was under way failed or was sent again",
+        f"{now}: I/O in flight failed or was sent again",
         advise("smb-reconnect"),
         since=since,
         until=until,
