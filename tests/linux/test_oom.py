@@ -1,4 +1,4 @@
-"""Whether the OOM killer was at work while fio was killed."""
+"""Whether the OOM killer acted while fio was killed."""
 
 from __future__ import annotations
 
