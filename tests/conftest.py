@@ -66,7 +66,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_incomplete_files() -> None:
-    """What an earlier test's recording lacks is no part of this test's exit code."""
+    """Forget incomplete recordings of earlier tests, which would change this test's exit code."""
     pop_incomplete_messages()
 
 
@@ -76,8 +76,8 @@ def _is_alone(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Send only failed setup and teardown reports from a worker, besides the result of the call:
-    serializing all three took as long as many a test."""
+    """From a worker, send a test's setup and teardown reports only if they failed: serializing all
+    three reports took as long as many a test."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return None
     for report in runtestprotocol(item, log=False, nextitem=nextitem):

@@ -1,8 +1,7 @@
-"""What iopstui costs: `make bench`. A table on standard output, the same as JSON in a file.
+"""What iopstui costs: `make bench`. Prints a table, and writes the same as JSON to a file.
 
-Only ratios of paired runs and CPU time are judged, because another load on the machine changes
-those least; how busy it was stands in the table.
-"""
+Only ratios of paired runs and CPU time are judged, because other load on the machine changes these
+least; the table has the load of the machine."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ PARTS = "abcdefghijklmno"
 
 
 def machine() -> dict[str, Any]:
-    """What it ran on, and how busy that was."""
+    """The machine, and the software on it."""
     model = next(
         (line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
          if line.startswith(("model name", "Model", "CPU part"))), platform.machine(),
@@ -77,7 +76,7 @@ def _mounts(place: Path, quick: bool) -> Any:
 def _flight(place: Path, quick: bool) -> Any:
     import flight
 
-    sizes = {} if quick else flight.sizes(3600)  # a shorter file is mostly its beginning
+    sizes = {} if quick else flight.sizes(3600)  # a shorter file consists mostly of its beginning
     return {**flight.measure(15 if quick else 120), **sizes}
 
 
@@ -159,7 +158,7 @@ MEASURES: dict[str, Callable[[Path, bool], Any]] = {
 
 
 def main() -> int:
-    """Exit code 0; 1 if a bound of the design is missed."""
+    """Returns exit code 0, or 1 if a bound is missed."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--only", default=PARTS, help="letters of the table's parts")
     parser.add_argument("--quick", action="store_true", help="too short to rely on")

@@ -1,4 +1,4 @@
-"""(a) fio's IOPS beside iopstui against the same job alone, run by run, interleaved."""
+"""(a) fio's IOPS beside iopstui against the same job alone, in interleaved runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Run = Mapping[str, float]
 
 
 def workloads(place: Path, seconds: int) -> dict[str, tuple[Path, list[str]]]:
-    """Job files by name, with the target iopstui is given (the same file that fio gets)."""
+    """Job files by name, with the target for iopstui (the file that fio uses, too)."""
     data = place / "bench.dat"
     if not data.exists():
         _lay_out(data)
@@ -40,9 +40,8 @@ def _lay_out(path: Path) -> None:
 
 
 def measure(place: Path, triples: int, seconds: int) -> dict[str, Any]:
-    """Ratios of IOPS, each within one triple: beside iopstui to fio alone, and fio with the
-    status reports that iopstui asks it for to fio alone.
-    """
+    """Ratios of IOPS within each triple of runs: fio beside iopstui to fio alone, and fio with the
+    status reports that iopstui requests to fio alone."""
     found: dict[str, Any] = {}
     for name, (job, target) in workloads(place, seconds).items():
         runs: list[Run] = []
@@ -96,7 +95,7 @@ def _fio(place: Path, command: list[str]) -> float:
 
 
 def beside(place: Path, job: Path, target: list[str]) -> float:
-    """fio started by the live screen, whose figures it writes into a file we keep open."""
+    """fio started by the live screen. Its figures come from its output file, which we keep open."""
     terminal = program.live(place, [*target, "--job", str(job)])
     try:
         words = program.measuring(terminal.pid)

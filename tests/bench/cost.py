@@ -1,4 +1,4 @@
-"""(b) CPU time and bytes of the live screen in a real pseudo-terminal, beside its peers."""
+"""(b) CPU time and output of the live screen in a real pseudo-terminal, beside similar programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PEERS = {
 
 
 def measure(place: Path, seconds: float) -> list[dict[str, Any]]:
-    """One row a program: percent of one CPU, bytes per second, resident memory."""
+    """One row for each program: percent of one CPU, bytes per second, resident memory."""
     found = _together(
         [("iopstui 160x45, no job, 1 Hz", program.live(place, ["."], BIG), True),
          ("iopstui 80x24, no job, 1 Hz", program.live(place, ["."], SMALL), True),
@@ -44,7 +44,7 @@ def measure(place: Path, seconds: float) -> list[dict[str, Any]]:
         ("iopstui 80x24, job, 1 Hz", SMALL, []),
     ):  # fmt: skip
         terminal = program.live(place, [*job, *more], size)
-        program.measuring(terminal.pid, 120.0)  # a slow disk lays the file out for long
+        program.measuring(terminal.pid, 120.0)  # on a slow disk laying out the file takes long
         if name == HEAT_MAP:
             terminal.type(b"h")
         found += _together([(name, terminal, True)], seconds)
@@ -58,7 +58,7 @@ def _peer(place: Path, argv: Sequence[str]) -> Terminal:
 def _together(
     programs: Sequence[tuple[str, Terminal, bool]], seconds: float
 ) -> list[dict[str, Any]]:
-    """Measured over the same seconds."""
+    """Measure these programs over the same seconds."""
     try:
         time.sleep(WARM_S)
         before = [_now(terminal) for _, terminal, _ in programs]

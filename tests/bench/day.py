@@ -1,7 +1,6 @@
-"""(f) Memory over a simulated day: the real application, without a terminal, fed faster than
-time goes, while keys are pressed and every screen is opened again and again. Run as a program of
-its own: prints JSON.
-"""
+"""(f) Memory over a simulated day: the real application, without a terminal, gets frames faster
+than real time, while keys are pressed and every screen is opened again and again. A program of its
+own, which prints JSON."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ FIXTURE = ROOT / "tests" / "fixtures" / "fio" / "3.42-a-randread-grp.json.gz"
 
 
 def rss_mib() -> float:
-    """Resident now."""
+    """Resident memory now, in MiB."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1024
@@ -81,14 +80,14 @@ class Controller:
         return ()
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else a controller can do is not done here."""
+        """All other methods of a controller do nothing."""
         if name.startswith("__"):
             raise AttributeError(name)
         return lambda *arguments, **options: None
 
 
 def status(first: FioStatus, n: int) -> FioStatus:
-    """fio's document in second ``n``: every count has grown, in a shape that changes."""
+    """fio's document in second ``n``: every count has grown, and the histogram's shape varies."""
     job = first.jobs[0]
     directions = {
         name: replace(
@@ -137,7 +136,7 @@ def frames(count: int) -> Any:
 
 
 async def day(seconds: int, press_every: int) -> Mapping[str, Any]:
-    """RSS in MiB at ten moments, and the bytes of what Python holds."""
+    """RSS in MiB at ten moments, and the bytes of Python's objects."""
     controller = Controller()
     app = IopstuiApp(
         Backend(lambda path: controller, dict, shipped_jobs()),
@@ -159,7 +158,7 @@ async def day(seconds: int, press_every: int) -> Mapping[str, Any]:
                 controller.sink(events.Notice(frame.t, "warning", words))
             if n % 3600 == 0:
                 controller.sink(events.Mark(frame.t, f"hour {n // 3600}"))
-            # more than a few at once would be memory that no real second takes
+            # never more than a few frames wait: more would use memory that no real second needs
             if n % PAINT_EVERY == 0:
                 await pilot.pause()
             if n % press_every == 0:

@@ -1,4 +1,4 @@
-"""An application of Textual with nothing in it: the least that a screen of its takes to begin."""
+"""An empty Textual application: the least time that any Textual screen takes to start."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""(c) Time and CPU to the first complete frame, with the kernel's figures, beside those to the
-first of an empty application of Textual; CPU to the first line of a run."""
+"""(c) Time and CPU time to the first complete frame with the kernel's figures, compared with an
+empty Textual application; CPU time to the first line of a run."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from terminal import Terminal, cpu_s
 
 LAID_OUT = 64 << 20
 MANY = 1200
-"""Characters that only a whole picture has."""
+"""A picture with more characters than this is complete."""
 RATES = re.compile(r"r_await.*?\n?.*?\b\d+(\.\d+)?\s+\d", re.S)
 Condition = Callable[[str], object]
 
 
 def measure(place: Path, times: int) -> dict[str, Any]:
-    """Each start is a process of its own; the first one, which compiles, is left out."""
+    """Each start is a new process; the first start, which compiles, is left out."""
     found: dict[str, list[float]] = {}
     file = place / "first.dat"
     file.write_bytes(os.urandom(LAID_OUT))
     for number in range(times + 1):
         one = _start(program.live(place, ["."]), RATES.search)
         other = _start(program.live(place, []), lambda w: "UTIL" in w)
-        # its first picture is a screen of blanks
+        # the first picture of the application is empty
         empty = _start(_empty(place), lambda w: len(w) > MANY, b"\x11")
         on_file, in_directory = _first_line(place, file), _first_line(place, place)
         if number:
@@ -47,7 +47,7 @@ def measure(place: Path, times: int) -> dict[str, Any]:
 
 
 def _first_line(place: Path, target: Path) -> float:
-    """CPU of `iopstui run` until its first line that has fio's figures."""
+    """CPU time of `iopstui run` until its first line with fio's figures."""
     words = program.iopstui(
         "run", str(target), "--job", "randread-4k", "--format", "jsonl", "--set", "runtime=30",
         "--set", f"size={LAID_OUT}",
@@ -74,7 +74,7 @@ def _empty(place: Path) -> Terminal:
 
 
 def _start(terminal: Terminal, whole: Condition, leave: bytes = b"q") -> tuple[float, float]:
-    """Seconds until the frame is complete, and of CPU."""
+    """Seconds, and CPU seconds, until the frame is complete."""
     try:
         seconds = terminal.wait_for(whole)
         return seconds, terminal.cpu_at(whole)

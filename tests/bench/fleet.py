@@ -1,10 +1,8 @@
-"""What the merger of a fleet costs: streams of a recording played as so many hosts.
+"""What merging a fleet costs: the stream of a recording, played as many hosts.
 
 Each host's lines are the demo's frames as an agent sends them, moved to the same seconds. They are
-read, parsed, fed to the merger and printed as JSON lines, as `iopstui fleet` does it; reading them
-from pipes is measured with them, launching (ssh's own cost) is not. A process of its own, so that
-its memory is its own.
-"""
+read from pipes, parsed, merged and printed as JSON lines, as in `iopstui fleet`; launching (ssh's
+own cost) is not measured. A process of its own, so that its memory is only its own."""
 
 from __future__ import annotations
 
@@ -30,12 +28,12 @@ from iopstui.recording.replay import replay_events
 Object = dict[str, Any]
 START_MS = 1.8e12
 TURN = 200
-"""Of a thousand hosts so many are read in one turn."""
+"""Number of hosts, of a thousand, that are read in one turn."""
 
 
 def frames(made: Callable[[Object], Object] = compact_frame) -> list[Object]:
-    """Those of the demo in which fio has a whole second, as an agent sends them: their sums, or
-    (``lean``) JSON lines where they are recorded."""
+    """The demo's frames with a whole second of fio, as an agent sends them: their sums, or JSON
+    lines (``made`` is trim_frame)."""
     found = []
     with Recording(recording_path("demo")) as recording:
         for event in replay_events(recording):
@@ -45,7 +43,7 @@ def frames(made: Callable[[Object], Object] = compact_frame) -> list[Object]:
 
 
 def demo() -> dict[str, list[Object]]:
-    """The same by the name of their form (fleet/hosts/conversation.py)."""
+    """The demo's frames by the name of their form (fleet/hosts/conversation.py)."""
     return {SUMS: frames(), LINES: frames(trim_frame)}
 
 
@@ -55,7 +53,7 @@ def line_of(row: Object) -> bytes:
 
 
 def second(made: list[Object], number: int, hosts: int) -> Iterator[bytes]:
-    """The lines of one second, each host's another one."""
+    """The lines of one second; each host has another frame."""
     cache = [
         line_of({**row, "t": number + 1.0, "wall_ms": START_MS + (number + 1) * 1000})
         for row in made
@@ -65,13 +63,13 @@ def second(made: list[Object], number: int, hosts: int) -> Iterator[bytes]:
 
 
 def feed(merger: Merger, came: list[tuple[str, bytes]], near_s: float) -> None:
-    """As a fleet feeds what it has read in a turn."""
+    """Feed the merger with what one turn has read."""
     rows = [(name, parse_object(line[:-1]) or {}) for name, line in came]
     merger.feed_all(rows, near_s, lambda name, error: None)
 
 
 def play(hosts: int, seconds: int) -> dict[str, float]:
-    """CPU time a second (% of a CPU), memory and bytes on the wire for so many hosts."""
+    """CPU time (% of a CPU), memory and bytes on the wire for ``hosts`` hosts."""
     made = frames()
     merger = Merger()
     out = io.StringIO()
@@ -85,7 +83,7 @@ def play(hosts: int, seconds: int) -> dict[str, float]:
     for number in range(seconds):
         lines = list(second(made, number, hosts))
         size += sum(map(len, lines))
-        # each host has a stream of its own; one stands for all
+        # each host has a stream of its own; the first one's compressed size stands for all
         packed += len(squeeze.compress(lines[0])) + len(squeeze.flush(zlib.Z_SYNC_FLUSH))
         came = []
         for name, line in zip(names, lines, strict=True):

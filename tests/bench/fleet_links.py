@@ -39,7 +39,7 @@ class SocketLink(Link):
     waiting: list[socket.socket] = []  # noqa: RUF012 - one for all
 
     def __init__(self, command: object) -> None:
-        # what launches is a process that is over at once
+        # instead of a launcher, a process that ends at once
         super().__init__(["true"])
         for fd in (self.in_fd, self.out_fd):
             os.dup2(self.waiting[0].fileno(), fd, inheritable=False)
@@ -48,7 +48,7 @@ class SocketLink(Link):
 
 
 class Agent:
-    """One host: what it says to what it is told."""
+    """One host: its answers to orders."""
 
     def __init__(self, fd: int, made: dict[str, list[Object]], lines: dict[Any, bytes]) -> None:
         self.fd = fd
@@ -63,7 +63,7 @@ class Agent:
         os.write(self.fd, dumps(row).encode() + b"\n")
 
     def hear(self, data: bytes) -> bool:
-        """Whether it begins with that."""
+        """Answer the orders in ``data``. Returns whether one of them started the run."""
         *lines, self.rest = (self.rest + data).split(b"\n")
         began = False
         for line in lines:
@@ -92,13 +92,13 @@ class Agent:
                   "monotonic_ns": time.monotonic_ns(), "late_ms": 0.1})  # fmt: skip
 
     def frame(self, wall_s: float) -> None:
-        """The next one."""
+        """Send the next frame."""
         self.number += 1
         made = self.made[self.kind]
         at = (int(self.name[-3:]) + self.number) % len(made)
         key = self.kind, at
         if key not in self.lines:
-            # in the order in which an agent has them
+            # in the order of an agent's keys
             row = {"event": "frame", "host": "HOST", **made[at], "t": 1e9, "wall_ms": 2e12}
             self.lines[key] = dumps(row).encode() + b"\n"
         line = self.lines[key].replace(b"1000000000.0", b"%d" % self.number)
@@ -107,7 +107,7 @@ class Agent:
 
 
 def hosts(fds: list[int]) -> None:
-    """All of them, until nobody listens."""
+    """Run all hosts until nobody reads any more."""
     chance, selector = random.Random(1), selectors.DefaultSelector()
     made: dict[str, list[Object]] = demo()
     lines: dict[Any, bytes] = {}
@@ -152,7 +152,7 @@ def show(count: int, kind: str) -> None:
 
 
 def by_threads(pid: int) -> dict[str, float]:
-    """CPU seconds of each thread (schedstat of proc(5)); the first one has the screen."""
+    """CPU seconds of each thread (schedstat of proc(5)); the thread of the screen is "first"."""
     found = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
         name = "first" if task.name == str(pid) else (task / "comm").read_text().strip()
@@ -162,12 +162,13 @@ def by_threads(pid: int) -> dict[str, float]:
 
 
 def came(pid: int) -> int:
-    """Bytes that it has read (rchar of proc(5)): a busy machine's hosts may not keep up."""
+    """Bytes that the process has read (rchar of proc(5)): on a busy machine the hosts may be too
+    slow."""
     return int(Path(f"/proc/{pid}/io").read_text().split()[1])
 
 
 def measure(count: int, seconds: int, kind: str) -> dict[str, Any]:
-    """Percent of a CPU, of the whole process and of its first thread; bytes a second and host."""
+    """Percent of a CPU, of the whole process and of its first thread; bytes per second and host."""
     terminal = Terminal([sys.executable, __file__, "show", str(count), kind], 160, 45)
     time.sleep(20 + count / 100)
     used, own = cpu_s(terminal.pid), by_threads(terminal.pid)["first"]

@@ -1,11 +1,10 @@
 """What the screen of many hosts costs: made-up hosts whose lines come each second.
 
-``fleet_screen.py HOSTS SECONDS [COLUMNS ROWS]`` measures: the CPU time of the whole process
-(making lines up, merging, the screen), the same without the making up, that of the screen's thread
-alone, and the bytes that the terminal is sent. ``fleet_screen.py show HOSTS [FILE]`` is the program
-that is measured; in a terminal it can be looked at. One of its hosts is slow, two share a path, and
-one is lost after a while.
-"""
+``fleet_screen.py HOSTS SECONDS [COLUMNS ROWS]`` measures the CPU time of the whole process (making
+up lines, merging, the screen), the same without making up lines, that of the screen's thread, and
+the bytes sent to the terminal. ``fleet_screen.py show HOSTS [FILE]`` is the measured program, for
+looking at it in a terminal. One of its hosts is slow, two share a path, and one is lost after a
+while."""
 
 from __future__ import annotations
 
@@ -43,7 +42,8 @@ LOST_AFTER = 20
 
 
 def scaled(row: Object, share: float, slower: float) -> Object:
-    """A frame with so many I/Os, and so much longer latencies at its high end."""
+    """A frame with a ``share`` of the I/Os, whose highest latencies are ``slower`` times as
+    long."""
     made = copy.deepcopy(row)
     for name in ("read", "write", "total"):
         part = made["fio"][name]
@@ -63,12 +63,13 @@ def scaled(row: Object, share: float, slower: float) -> Object:
 
 
 class MadeUp:
-    """Runs of so many hosts (features/fleet/fleet_events.py)."""
+    """Runs of many hosts (features/fleet/fleet_events.py)."""
 
     live = True
 
     def __init__(self, hosts: int, spent: int = -1) -> None:
-        """``spent`` is a file that is told the CPU seconds of making lines up; -1: none is."""
+        """``spent`` is the descriptor of a file for the CPU seconds of making up lines; -1: no
+        file."""
         self.names = [f"node{n:0{len(str(hosts))}d}" for n in range(1, hosts + 1)]
         self.hosts = self.names
         self.settings = HostTunables()
@@ -181,7 +182,7 @@ def screen_s(pid: int) -> float:
 
 
 def measure(hosts: int, seconds: int, columns: int = 160, rows: int = 45) -> dict[str, float]:
-    """Percent of a CPU, of the process, of all but making up, and of the screen's thread; bytes a
+    """Percent of a CPU: of the process, without making up lines, of the screen's thread; bytes a
     second."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(b"0")
@@ -192,7 +193,7 @@ def measure(hosts: int, seconds: int, columns: int = 160, rows: int = 45) -> dic
 def _measured(hosts: int, seconds: int, columns: int, rows: int, file: Path) -> dict[str, float]:
     words = [sys.executable, __file__, "show", str(hosts), str(file)]
     terminal = Terminal(words, columns, rows)
-    # until all hosts are there, and findings have their seconds
+    # until all hosts are there, and findings have enough seconds
     time.sleep(25 + hosts / 200)
     used, own, sent = cpu_s(terminal.pid), screen_s(terminal.pid), terminal.total
     made = float(file.read_text())

@@ -1,4 +1,4 @@
-"""The flight recorder on a simulated server: CPU, memory, bytes a day, whole and thinned."""
+"""The flight recorder on a simulated server: CPU, memory, bytes a day before and after thinning."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GROUPS = {f"/system.slice/service{n}.service": (10.5, 2.1, 4e5, 3e5) for n in ra
 
 
 class Server:
-    """/proc of such a machine, in memory; ``advance`` is what happens in a second."""
+    """/proc of the server, in memory; ``advance`` simulates a second."""
 
     def __init__(self, base: Path) -> None:
         self.roots = Roots.under(base)
@@ -109,7 +109,7 @@ class Server:
 
 
 def measure(seconds: int) -> dict[str, float]:
-    """Record for so long in real time."""
+    """Record for ``seconds`` in real time."""
     with tempfile.TemporaryDirectory(prefix="bench-", dir="/dev/shm") as base:
         server = Server(Path(base) / "root")
         place = Path(base) / "flight"
@@ -124,7 +124,7 @@ def measure(seconds: int) -> dict[str, float]:
         frames = threading.Semaphore(0)
         session.add_sink(lambda event: frames.release() if event.kind == "frame" else None)
         session.start(lambda event: None)
-        for _ in range(10):  # what is loaded once
+        for _ in range(10):  # load everything that is loaded once
             frames.acquire()
             server.advance()
         before, own = time.process_time(), time.thread_time()
@@ -139,8 +139,8 @@ def measure(seconds: int) -> dict[str, float]:
 
 
 def sizes(seconds: int) -> dict[str, float]:
-    """MB a day: as written, as kept with a sample in 10 s and in 60 s, and at most of the last
-    day."""
+    """MB a day: as written, thinned to a sample in 10 s and in 60 s, and the most that the last day
+    takes."""
     with tempfile.TemporaryDirectory(prefix="bench-", dir="/dev/shm") as base:
         server, place = Server(Path(base) / "root"), Path(base) / "flight"
         place.mkdir()
@@ -174,6 +174,6 @@ def sizes(seconds: int) -> dict[str, float]:
             found[f"{every_s} s"] = stored_files(place)[0].size
         thinning_s = time.process_time() - began
         days = {name: size / seconds * DAY_S / 1e6 for name, size in found.items()}
-        hours = 1 + STEPS[1][0] / 3600  # that are not thinned yet, at most
+        hours = 1 + STEPS[1][0] / 3600  # the hours that are not thinned yet, at most
         last = (hours * days["written"] + (24 - hours) * days["10 s"]) / 24
         return {**days, "last day": last, "thinning_percent": 100 * thinning_s / seconds}

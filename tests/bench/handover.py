@@ -33,7 +33,7 @@ from typing import Any
 
 RATE = 2000
 EVERY_S = 3.5
-"""Seconds from one change to the next."""
+"""Seconds between two changes."""
 CHANGES = {
     "iodepth": [{"iodepth": str(depth)} for depth in (4, 16)],
     "numjobs": [{"numjobs": str(count)} for count in (1, 3)],
@@ -107,8 +107,8 @@ class Gaps:
 
 
 class Tracer:
-    """Times of the requests that a device was sent (ns of CLOCK_MONOTONIC), by an instance of
-    tracefs for this device alone."""
+    """Times at which requests were sent to a device (ns of CLOCK_MONOTONIC), from a tracefs
+    instance for this device only."""
 
     def __init__(self, number: tuple[int, int]) -> None:
         self.issued: list[int] = []
@@ -154,7 +154,7 @@ class Tracer:
 
 
 def longest_gap(times: Sequence[int], begin: int, end: int) -> float:
-    """The longest time between two of these within a window, in seconds."""
+    """The longest time in seconds between two of these within a window."""
     inside = [begin, *(time for time in sorted(times) if begin < time < end), end]
     return max(after - before for before, after in pairwise(inside)) / 1e9
 
@@ -175,7 +175,7 @@ def loop_device(place: Path, name: str) -> Iterator[str]:
 
 @contextmanager
 def targets(place: Path, device: str | None) -> Iterator[dict[str, tuple[str, str]]]:
-    """What the jobs work on, and the device whose requests are traced, by name."""
+    """By name: the path that jobs use, and the device whose requests are traced."""
     if device:
         yield {device: (device, device)}
         return
@@ -194,7 +194,7 @@ def targets(place: Path, device: str | None) -> Iterator[dict[str, tuple[str, st
                 "loop device": (raw, raw),
             }  # fmt: skip
         finally:
-            # whatever ended the driver, its fio may still be ending
+            # the driver has ended, but its fio may still be ending
             subprocess.run(["umount", "--lazy", mounted])
 
 
@@ -221,7 +221,7 @@ def measure(
 
 
 def gaps(events: Sequence[Mapping[str, Any]], issued: Sequence[int], every_s: float) -> Gaps:
-    """The longest times after each request but the first."""
+    """The longest gaps after each change but the first."""
     found = Gaps()
     rows = [event["ns"] for event in events if event["kind"] == "row"]
     requests = [event["ns"] for event in events if event["kind"] == "request"]
@@ -242,7 +242,7 @@ def gaps(events: Sequence[Mapping[str, Any]], issued: Sequence[int], every_s: fl
 
 
 def line(name: str, found: Gaps) -> str:
-    """A line of the table: median and longest."""
+    """A line of the table: medians and maxima."""
 
     def pair(values: Sequence[float]) -> str:
         ordered = sorted(values)

@@ -1,9 +1,8 @@
-"""(a) again, within one run of fio: its IOPS while iopstui works, against those while iopstui and
-its guard are stopped (SIGSTOP).
+"""(a) again, but within one run of fio: its IOPS while iopstui works, compared with its IOPS while
+iopstui and its guard are stopped (SIGSTOP).
 
-Two runs of the same job may differ by more than iopstui costs, for instance where a virtual
-machine's CPUs are placed on one core's threads for the one and on two cores for the other.
-"""
+Two runs of the same job may differ by more than iopstui costs, for instance if a virtual machine's
+CPUs are on one core's threads in the first run and on two cores in the second."""
 
 from __future__ import annotations
 
@@ -23,12 +22,11 @@ from terminal import Terminal, children, command_line, own_cpu_s
 
 PHASE_S = 4.0
 CATCHES_UP_S = 1.0
-"""After a stop, iopstui reads at once what it has missed: not what it costs from second to
-second."""
+"""After a stop, iopstui reads at once what it has missed. This time is not measured."""
 
 
 def measure(place: Path, phases: int) -> dict[str, Any]:
-    """Ratios working / stopped of phases side by side, by the name of the workload."""
+    """Ratios working / stopped of adjacent phases, by the name of the workload."""
     found = {}
     seconds = int(phases * PHASE_S) + 3
     for name, (job, target) in workloads(place, seconds).items():
@@ -48,13 +46,13 @@ def measure(place: Path, phases: int) -> dict[str, Any]:
 
 
 def _works(phase: int) -> bool:
-    """In ABBA order, against a drift."""
+    """Whether iopstui works in this phase: ABBA order, against drift."""
     return phase % 4 in (0, 3)
 
 
 def _phases(terminal: Terminal, phases: int) -> tuple[list[float], list[float]]:
-    """fio's I/Os per second in each phase, from its own reports; of those in which iopstui works
-    the share of the machine's CPU time that it and its guard left over."""
+    """fio's I/Os per second in each phase, from its own reports; and for the phases in which
+    iopstui works, the share of the machine's CPU time that it and its guard did not use."""
     words = program.measuring(terminal.pid)
     output = next(w for w in words if w.startswith("--output=")).partition("=")[2]
     bounds, left = [], []
@@ -74,7 +72,8 @@ def _phases(terminal: Terminal, phases: int) -> tuple[list[float], list[float]]:
 
 
 def _read_on(file: BinaryIO, data: bytearray, seconds: float) -> None:
-    """iopstui gives the file's blocks back once it has read them: zeros are read then."""
+    """Read more of fio's output. iopstui frees the blocks that it has read, which then read as
+    zeros."""
     until = time.monotonic() + seconds
     while (now := time.monotonic()) < until:
         data += (file.read() or b"").replace(b"\0", b"")
@@ -88,7 +87,7 @@ def _signal(pid: int, number: int) -> None:
 
 
 def _reports(data: bytes) -> Iterator[tuple[float, int]]:
-    """Time of day in seconds and I/Os so far, of each of fio's status documents."""
+    """Time of day in seconds and I/Os so far, for each of fio's status documents."""
     text = data.decode("utf-8", "replace")
     starts = [n + 1 for n in _finds(text, "\n{\n")]
     if text.startswith("{\n"):

@@ -1,4 +1,5 @@
-"""(g) How far apart fio and the kernel are read, and (h) whether a slow terminal changes that."""
+"""(g) The time between the readings of fio and the kernel; (h) whether a slow terminal changes
+it."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from terminal import memory_mib
 
 
 def skew(place: Path, seconds: int) -> dict[str, Any]:
-    """Milliseconds from fio's timestamp to the kernel's reading, of real runs."""
+    """Milliseconds from fio's timestamp to the kernel's reading, in real runs."""
     found = {}
     for name, (job, target) in workloads(place, seconds).items():
         output = program.run(place, "run", *target, "--job", str(job), "--format", "jsonl")

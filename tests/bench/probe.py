@@ -1,4 +1,4 @@
-"""(i) What the probe costs fio: on and off in turn within one run of fio. Needs root."""
+"""(i) What the probe costs fio: alternately on and off within one run of fio. Needs root."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SETTLE_S, WINDOW_S = 0.5, 2.0
 
 
 def measure(place: Path, pairs: int) -> dict[str, Any]:
-    """Ratios of IOPS with all CPUs busy, and at 10,000 I/Os a second; and what the kernel counts
-    for the probe."""
+    """Ratios of IOPS with all CPUs busy, and at 10,000 I/Os a second; and the kernel's own count of
+    the probe's time."""
     reason = why_no_probe(ROOTS)
     if reason is not None:
         return {"why_not": reason[0]}
@@ -63,7 +63,8 @@ def _compare(
 
 
 def _pair(data: Path, on_first: bool) -> tuple[float, float, float, float]:
-    """(IOPS with the probe, without, percent of a CPU for reading, ns of the probes for an I/O)."""
+    """(IOPS with the probe, IOPS without, percent of a CPU for reading, ns of the probe's programs
+    per I/O)."""
     off = 0.0 if on_first else _off(data)
     with_probe, busy, run_ns = _on(data)
     return with_probe, off or _off(data), busy, run_ns
@@ -98,7 +99,7 @@ def _disk(data: Path) -> Path:
 
 
 def _iops(data: Path, tick: Any) -> tuple[float, float]:
-    """(completed requests per second, seconds), with a reading of the probe in each second."""
+    """(completed requests per second, seconds). ``tick`` reads the probe once in each second."""
     place = _disk(data) / "stat"
     began, before = time.monotonic(), int(place.read_text().split()[0])
     for _ in range(round(WINDOW_S)):

@@ -1,4 +1,4 @@
-"""Starting iopstui and fio as a user does, and reading what fio measured."""
+"""Start iopstui and fio as a user does, and read what fio measured."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGEST, BIG, SMALL = (200, 50), (160, 45), (80, 24)
 
 
 def fio() -> str:
-    """The fio that iopstui would take."""
+    """The fio that iopstui would use."""
     found = os.environ.get("IOPSTUI_FIO") or shutil.which("fio")
     if not found:
         raise SystemExit("bench: fio is not installed")
@@ -28,7 +28,8 @@ def fio() -> str:
 
 
 def environment(place: Path) -> dict[str, str]:
-    """No state of the user's is read or written; compiled modules are kept, as installed ones."""
+    """The user's state is neither read nor written. Compiled modules are kept, as in an
+    installation."""
     return {
         **os.environ,
         "PYTHONDONTWRITEBYTECODE": "",
@@ -39,7 +40,7 @@ def environment(place: Path) -> dict[str, str]:
 
 
 def iopstui(*arguments: str) -> list[str]:
-    """The command."""
+    """The command line."""
     return [sys.executable, "-m", "iopstui", *arguments]
 
 
@@ -53,7 +54,7 @@ def live(place: Path, arguments: Sequence[str], size: tuple[int, int] = BIG,
 
 
 def run(place: Path, *arguments: str, **options: Any) -> str:
-    """Runs iopstui without a terminal to its end; its standard output."""
+    """Run iopstui to its end without a terminal. Returns its standard output."""
     done: subprocess.CompletedProcess[str] = subprocess.run(
         iopstui(*arguments), cwd=place, env=environment(place), capture_output=True, text=True,
         stdin=subprocess.DEVNULL, **options,
@@ -64,7 +65,7 @@ def run(place: Path, *arguments: str, **options: Any) -> str:
 
 
 def frames(jsonl: str) -> list[dict[str, Any]]:
-    """The frames of JSON lines."""
+    """The frames among JSON lines."""
     return [e for line in jsonl.splitlines() if (e := json.loads(line)).get("event") == "frame"]
 
 
@@ -77,7 +78,7 @@ def job_file(place: Path, name: str, options: Mapping[str, object]) -> Path:
 
 
 def measuring(pid: int, within: float = 20.0) -> list[str]:
-    """The command line of the fio that measures, below ``pid``, once it is there."""
+    """The command line of the measuring fio below ``pid``, once it runs."""
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
         for child in children(pid):
@@ -99,7 +100,7 @@ def alive(pid: int) -> bool:
 
 
 def last_document(data: bytes) -> dict[str, Any]:
-    """fio's last whole status document in a file of several."""
+    """fio's last complete status document in a file with several."""
     text = data.lstrip(b"\0").decode("utf-8", "replace")
     position = text.rfind("\n{\n")
     start = position + 1 if position >= 0 else text.index("{")
@@ -108,5 +109,5 @@ def last_document(data: bytes) -> dict[str, Any]:
 
 
 def iops(document: Mapping[str, Any]) -> float:
-    """All jobs' mean IOPS."""
+    """The mean IOPS of all jobs together."""
     return float(sum(job[w]["iops"] for job in document["jobs"] for w in ("read", "write", "trim")))

@@ -1,4 +1,4 @@
-"""The bench's result as a table of Markdown."""
+"""The result of the benchmark as a Markdown table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Row = tuple[str, str, str, bool | str | None]
 
 
 def table(result: Mapping[str, Any]) -> str:
-    """All rows, and what they were measured on."""
+    """All rows, and the machine they were measured on."""
     lines = ["| what | measured | bound |", "|---|---|---|"]
     for what, measured, bound, met in _rows(result):
         verdict = VERDICTS[met]
@@ -114,13 +114,13 @@ def _ratio(values: Any) -> str:
 
 
 def _at_least(values: Any, bound: float) -> bool | str:
-    """Unclear if the interval is wide enough for both answers."""
+    """Unclear if the bound is within the interval."""
     middle, _, high = values
     return True if middle >= bound else UNCLEAR if high >= bound else False
 
 
 def _at_most(values: Any, bound: float) -> bool | str:
-    """As ``_at_least``."""
+    """Like ``_at_least``, for an upper bound."""
     middle, low, _ = values
     return True if middle <= bound else UNCLEAR if low <= bound else False
 
@@ -156,7 +156,7 @@ BOUNDS = {
     "iopstui 160x45, job, 1 Hz": 1.5, "iopstui 200x50, job, 1 Hz": 2.0,
     "iopstui 160x45, no job, 1 Hz": 0.8,
 }  # fmt: skip
-"""Most percent of a CPU, by the program."""
+"""The most percent of a CPU that each program may use."""
 MAX_BYTES_S = 4000
 
 

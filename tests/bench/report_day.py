@@ -1,6 +1,5 @@
-"""(m) The report of a day with a job at 1 Hz: made-up hours of it are recorded and reported, in CPU
-time a sample of all processes, and in time. Run as a program of its own: prints JSON.
-"""
+"""(m) The report of a day with a job at 1 Hz: made-up hours are recorded and reported. CPU time of
+all processes for each sample, and elapsed time. A program of its own, which prints JSON."""
 
 from __future__ import annotations
 
@@ -43,12 +42,13 @@ def record(path: Path, seconds: int) -> None:
 
 
 def cpu_s() -> float:
-    """Of this process and those that it waited for."""
+    """CPU seconds of this process and of the processes it has waited for."""
     return sum(os.times()[:4])
 
 
 def measure(seconds: int) -> dict[str, Any]:
-    """µs of CPU a sample, by format, and of time; the recording's bytes a sample."""
+    """µs for each sample: of CPU time and of elapsed time, by format; and bytes of the
+    recording."""
     with tempfile.TemporaryDirectory(prefix="bench-") as place:
         path = Path(place) / "day.iops"
         record(path, seconds)

@@ -1,4 +1,4 @@
-"""Medians and intervals that need no assumption."""
+"""Medians and intervals that assume no distribution."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from statistics import median
 
 
 def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float]:
-    """Median, and the interval of order statistics that holds the true median at least with this
-    confidence (sign test); the whole range where there are too few values for it.
-    """
+    """The median, and the interval of order statistics that has the true median with at least this
+    confidence (sign test); the whole range if there are too few values."""
     ordered = sorted(values)
     n = len(ordered)
     low = 0

@@ -1,4 +1,5 @@
-"""(d) One kernel sample and one frame on wide machines, (e) fio documents of many jobs."""
+"""(d) One kernel sample and one frame on machines with many CPUs, (e) fio documents of many
+jobs."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ FIXTURE = program.ROOT / "tests" / "fixtures" / "fio" / "3.42-c-numjobs4-nogroup
 
 @contextmanager
 def tree(cpus: int) -> Iterator[Roots]:
-    """/proc and /sys of a machine with so many CPUs, in memory."""
+    """/proc and /sys of a machine with ``cpus`` CPUs, in memory."""
     base = Path(tempfile.mkdtemp(prefix="bench-", dir="/dev/shm"))
     try:
         roots = Roots.under(base)
@@ -64,14 +65,14 @@ def tree(cpus: int) -> Iterator[Roots]:
 
 
 def advance(roots: Roots, cpus: int, second: int) -> None:
-    """The device's interrupts have come, each to the CPUs of its own queue."""
+    """Add the interrupts of a second, for each of the device's queues on the CPUs of that queue."""
     for irq in range(QUEUES):
         counts = [
             cpu * irq + (5000 * second if cpu * QUEUES // cpus == irq or cpu == irq % cpus else 0)
             for cpu in range(cpus)
         ]
         text = ",".join(map(str, counts)) + "\n"
-        # in place: the sampler keeps it open
+        # in place, because the sampler keeps the file open
         with (roots.sys / "kernel" / "irq" / str(irq) / "per_cpu_count").open("a+") as file:
             file.truncate(0)
             file.write(text)
@@ -89,10 +90,9 @@ def _stat(cpus: int) -> str:
 
 
 def kernel(cpus: int) -> dict[str, Any]:
-    """Milliseconds of CPU over a minute and a half at 1 Hz: of samples, of readings of
-    /proc/interrupts beside them; of a frame made and taken in by the screen's state, and of each
-    CPU's figures in it, which are made when somebody asks.
-    """
+    """Milliseconds of CPU time over a minute and a half at 1 Hz: of samples; of readings of
+    /proc/interrupts besides; of making a frame and applying it to the screen's state; and of each
+    CPU's figures in it, which are computed on demand."""
     took: list[float] = []
     frames: list[tuple[float, float]] = []
     builder, state = FrameBuilder(opened=["nvme0n1"]), LiveState(("nvme0n1",))
@@ -128,8 +128,9 @@ MOVING = ("WRITE", "READ_PLUS", "GETATTR", "ACCESS")
 
 
 def mounts(watched: int, busy: int, count: int = 50) -> dict[str, Any]:
-    """Milliseconds of CPU that ``watched`` of ``count`` NFS mounts cost in a sample and its frame.
-    ``busy`` of them have used four operations since the sample before; ten are of one server."""
+    """Milliseconds of CPU time in a sample and its frame for ``watched`` of ``count`` NFS mounts.
+    ``busy`` of them have used four operations since the previous sample. Each server has ten
+    mounts."""
     took: list[float] = []
     shares = [f"/mnt/{number}" for number in range(watched)]
     with tree(1) as roots:
@@ -140,7 +141,7 @@ def mounts(watched: int, busy: int, count: int = 50) -> dict[str, Any]:
         builders = [FrameBuilder(), FrameBuilder()]
         for second in range(60):
             texts = (_mount(number, second * (number < busy)) for number in range(count))
-            # in place: the samplers keep it open
+            # in place, because the samplers keep the file open
             with file.open("r+b") as new:
                 new.write(b"".join(texts))
                 new.truncate()
@@ -161,7 +162,7 @@ def _sample_ms(sampler: KernelSampler, builder: FrameBuilder, second: int) -> fl
 
 
 def _mount(number: int, second: int) -> bytes:
-    """The section of an NFS 4.2 mount after so many seconds of work."""
+    """The section of an NFS 4.2 mount after ``second`` seconds of work."""
     text = MOUNTSTATS.read_text()
     text = text[text.index("device 10.9.0.2:/ ") : text.index("device 10.9.0.2:/run")]
     text = text.replace("10.9.0.2:", f"10.9.0.{number // 10}:").replace("/mnt/n4", f"/mnt/{number}")
@@ -179,7 +180,8 @@ def _mount(number: int, second: int) -> bytes:
 def _frame_ms(
     builder: FrameBuilder, state: LiveState, number: int, sample: KernelSample
 ) -> tuple[float, float]:
-    """One second after the other, with the function calls counted in each."""
+    """CPU milliseconds of one second's frame and of its CPUs' figures. Each second has function
+    calls."""
     at = (number + 1) * 10**9
     moved = replace(sample, monotonic_ns=at, ipi_ns=at, ipi=next(iter(sample.irqs.values())))
     raw = RawSample(number, at, number * 1e3, moved, None, False, 0)
@@ -196,7 +198,7 @@ def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def documents(jobs: int) -> dict[str, Any]:
-    """CPU milliseconds from fio's bytes to a frame, for a document with so many job rows."""
+    """CPU milliseconds from fio's bytes to a frame, for a document with ``jobs`` rows."""
     framer = Framer()
     recorded = [i.data for i in framer.feed(gzip.decompress(FIXTURE.read_bytes()))
                 if isinstance(i, Document)]  # fmt: skip

@@ -1,4 +1,4 @@
-"""A pseudo-terminal of any size and speed, and what a program in it costs."""
+"""A pseudo-terminal of any size and speed, and the CPU time of a program in it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ KEEP = 1 << 20
 
 
 def cpu_clock(pid: int) -> int:
-    """The clock id of a process's CPU time, threads that have ended included
-    (clock_getcpuclockid(3))."""
+    """The clock id of a process's CPU time, including ended threads (clock_getcpuclockid(3))."""
     return (~pid << 3) | 2
 
 
 def cpu_s(pid: int) -> float:
-    """Seconds of CPU that a process has used so far; 0 if it is gone."""
+    """CPU seconds that a process has used so far; 0 if it is gone."""
     try:
         return time.clock_gettime(cpu_clock(pid))
     except OSError:
@@ -53,7 +52,7 @@ def children(pid: int) -> list[int]:
 
 
 def command_line(pid: int) -> list[str]:
-    """Its arguments; empty if it is gone."""
+    """The process's arguments; empty if it is gone."""
     try:
         raw = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -62,13 +61,13 @@ def command_line(pid: int) -> list[str]:
 
 
 def own_cpu_s(pid: int) -> float:
-    """The same of iopstui and fio's guard, which is part of it; fio is not."""
+    """CPU seconds of iopstui and of fio's guard, which is part of it, without fio."""
     guards = [c for c in children(pid) if command_line(c)[:1] == [sys.executable]]
     return sum(cpu_s(one) for one in (pid, *guards))
 
 
 def memory_mib(pid: int) -> tuple[float, float]:
-    """Resident memory now and at its highest (VmRSS, VmHWM of proc(5))."""
+    """Resident memory now, and its maximum (VmRSS, VmHWM of proc(5))."""
     values = {}
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         name, _, rest = line.partition(":")
@@ -78,11 +77,10 @@ def memory_mib(pid: int) -> tuple[float, float]:
 
 
 class Terminal:
-    """Runs a command in a new pseudo-terminal and reads what it writes.
+    """Runs a command in a new pseudo-terminal and reads its output.
 
-    ``bytes_per_s`` limits how fast the terminal takes it (``None``: at once, 0: not at all
-    until the attribute is changed). The newest part of the stream is in ``written``.
-    """
+    ``bytes_per_s`` limits how fast the terminal reads (``None``: no limit, 0: not at all until the
+    attribute changes). ``written`` has the last part of the output."""
 
     def __init__(
         self,
@@ -148,12 +146,12 @@ class Terminal:
             self.type(HAS_SYNC)
 
     def type(self, keys: bytes) -> None:
-        """As if typed."""
+        """Send these keys."""
         with contextlib.suppress(OSError):
             os.write(self._fd, keys)
 
     def words(self) -> str:
-        """What was written, without escape sequences."""
+        """The output without escape sequences."""
         return ANSI.sub(b" ", bytes(self.written)).decode("utf-8", "replace")
 
     def wait_for(self, seen: Callable[[str], object], within: float = 30.0) -> float:
@@ -170,15 +168,15 @@ class Terminal:
         raise TimeoutError(f"not seen within {within} s: {self.words()[-2000:]}")
 
     def cpu_at(self, seen: Callable[[str], object]) -> float:
-        """Seconds of CPU that the program had used when the bytes came that made ``seen(words)``
-        hold, within the first KEEP bytes; raises LookupError if they did not come."""
+        """CPU seconds that the program had used when ``seen(words)`` first held, within the first
+        KEEP bytes. Raises LookupError if it never did."""
         for total, used in self._arrived:
             if seen(ANSI.sub(b" ", bytes(self.written[:total])).decode("utf-8", "replace")):
                 return used
         raise LookupError("not seen")
 
     def end(self, keys: bytes | None = b"q", within: float = 10.0) -> bool:
-        """Leaves the program; False if it had to be killed."""
+        """Leave the program. Returns False if it had to be killed."""
         if keys is not None:
             self.type(keys)
             if self._gone(within):

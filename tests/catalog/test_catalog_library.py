@@ -1,4 +1,4 @@
-"""Files of volumes: the shipped ones have a source for each figure, mistakes are named."""
+"""Volume files: the shipped ones name a source for each figure; mistakes in others are reported."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def test_shipped_files_pass_the_linter(path: Path) -> None:
         assert all(formula.source in one.sources for formula in one.formulas.values())
     for source in provider.sources.values():
         assert source.page and datetime.date.fromisoformat(source.date)
-        assert source.url or provider.name == "vng"  # its page is known without an address
+        # this provider's pages have no addresses of their own
+        assert source.url or provider.name == "vng"
     assert used
 
 

@@ -1,4 +1,4 @@
-"""Each file in cli/commands and each command_NAME of a feature is a command, which the guide
+"""Each file in cli/commands and each command_NAME.py of a feature is a command, which the guide
 shows."""
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def test_names_in_documented_commands_exist(root: Path, fio: str) -> None:
             values["fleet's expect"] = values.pop("expect", ())
         for key, check in CHECKS.items():
             for value in _several(values.get(key)):
-                # not a file of the reader
+                # not a file that the reader has
                 if not value.endswith((".fio", ".ini")):
                     check(value)
                     checked.add(key)

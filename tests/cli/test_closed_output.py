@@ -154,7 +154,7 @@ def test_a_second_signal_does_not_wait_for_the_reader(
             actions.append("kill")
 
         def close(self) -> None:
-            """Nothing is left."""
+            """Releases nothing."""
 
     monkeypatch.setattr(streams, "drop_stuck", drop_stuck)
     monkeypatch.setattr("iopstui.safety.signals.SAME_SIGNAL_S", 0.0)

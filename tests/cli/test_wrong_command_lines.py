@@ -103,7 +103,7 @@ def test_the_help_fits_on_a_small_screen() -> None:
         command.name for command in visible if not command.minor
     ]
     first, *minor = more.split(":")[0].replace(",", "").split()
-    # none of the words in that row is one that is no command
+    # the row lists exactly the minor commands
     assert first == "and" and [command.name for command in visible if command.minor] == minor
 
 

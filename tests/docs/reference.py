@@ -108,7 +108,7 @@ def _command(
 
 
 def _shared(of: Sequence[argparse.ArgumentParser]) -> list[argparse.Action]:
-    """The options that all of them have, with the same meaning."""
+    """The options that all these parsers share with the same meaning."""
     keys_by_parser = [{_same(action) for action in parser._actions} for parser in of]
     return [
         action for action in of[0]._actions

@@ -55,7 +55,7 @@ def test_each_exit_code_has_its_meaning() -> None:
     values = [getattr(errors, name) for name in dir(errors) if name.startswith("EXIT_")]
     codes = {code for code in values if isinstance(code, int)}
     assert codes == set(errors.EXIT_MEANINGS)
-    # of `why` alone, which is no run
+    # only `why` uses this code, and it is not a run
     codes.remove(errors.EXIT_UNKNOWN)
     epilog_codes = EPILOG.split("exit codes: ")[1]
     assert {int(code) for code in re.findall(r"\b(\d+) ", epilog_codes)} == codes

@@ -1,9 +1,8 @@
 """`make engines`: real Slurm, Kubernetes, Open MPI, ClusterShell and pdsh launch iopstui here.
 
 A Slurm of four nodes and a Kubernetes of three are started for the tests, with their own keys,
-ports and directories; they need root. IOPSTUI_ENGINES is set by the Makefile; without it nothing
-here is collected.
-"""
+ports and directories; they need root. The Makefile sets IOPSTUI_ENGINES; without it no test is
+collected here."""
 
 from __future__ import annotations
 
@@ -51,13 +50,14 @@ PartitionName=all Nodes=n[1-{nodes}] Default=YES MaxTime=INFINITE State=UP
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Also leave out files that the command line names: building Kubernetes takes long."""
+    """Without IOPSTUI_ENGINES, also leave out files named on the command line: building Kubernetes
+    takes long."""
     here = Path(__file__).parent
     items[:] = [one for one in items if WANTED or here not in one.path.parents]
 
 
 def free_ports(count: int) -> int:
-    """The first of so many ports in a row that nobody has."""
+    """The first of ``count`` consecutive free ports."""
     for first in range(17_000, 30_000, count):
         with contextlib.ExitStack() as stack:
             try:
@@ -79,7 +79,8 @@ def wait_for(what: str, true: object) -> None:
 
 @pytest.fixture(scope="session")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cluster; its directory. SLURM_CONF is set for all that is started meanwhile."""
+    """A running cluster; returns its directory. SLURM_CONF is set for all programs started
+    meanwhile."""
     need({"srun": "slurm-wlm", "slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "munged": "munge",
           "mpirun": "openmpi-bin", "clush": "clustershell", "pdsh": "pdsh"})  # fmt: skip
     place = tmp_path_factory.mktemp("slurm")
@@ -121,8 +122,8 @@ def states() -> str:
 
 
 def need(packages: dict[str, str]) -> None:
-    """Fail where a program is missing; the packages that bring it are those to install. Not those
-    of the others: a kubectl of another package can't stand beside Debian's."""
+    """Fail if a program is missing, and name only the packages with missing programs: another
+    package's kubectl can't be installed beside Debian's."""
     missing = {name: package for name, package in packages.items() if shutil.which(name) is None}
     wanted = " ".join(dict.fromkeys(missing.values()))
     assert not missing, f"not installed: {', '.join(missing)}; apt install {wanted}"

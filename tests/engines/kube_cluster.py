@@ -1,4 +1,4 @@
-"""A Kubernetes cluster on this machine: a real control plane, and nodes of ours (kubernetes/)."""
+"""A Kubernetes cluster on this machine: a real control plane, and simulated nodes (kubernetes/)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from conftest import free_ports, need, wait_for
 
 BUILT = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "iopstui-engines"
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "nodes")
-# nodes.go has no heartbeat, so nothing may take its nodes for dead
+# nodes.go sends no heartbeats, so no controller may declare its nodes dead
 CONTROLLERS = "*,-node-lifecycle-controller"
 
 
 class KubeCluster:
-    """``admin`` and ``bench`` are kubeconfig files: of one who may do everything, and of one
-    without any right of its own."""
+    """``admin`` and ``bench`` are kubeconfig files: of a user with all rights, and of one without
+    rights."""
 
     def __init__(self, place: Path, volume: Path, nodes: int) -> None:
         need({"etcd": "etcd-server", "kubectl": "kubernetes-client", "openssl": "openssl",
@@ -74,7 +74,7 @@ class KubeCluster:
         )
 
     def run(self, name: str, *words: object) -> subprocess.Popen[bytes]:
-        """Start one of its programs."""
+        """Start one of the cluster's programs."""
         with (self._place / f"{name}.log").open("wb") as log:
             self._running.append(
                 subprocess.Popen([*map(str, words)], stdout=log, stderr=log, cwd=self._place)
@@ -82,7 +82,7 @@ class KubeCluster:
         return self._running[-1]
 
     def kubectl(self, *words: str, given: str = "") -> str:
-        """What kubectl says as admin, also of what went wrong."""
+        """The output of kubectl as admin, errors included."""
         done = subprocess.run(
             ["kubectl", *words],
             input=given,
@@ -94,7 +94,7 @@ class KubeCluster:
         return done.stdout + done.stderr
 
     def close(self) -> None:
-        """End all of it."""
+        """End all programs of the cluster."""
         for one in reversed(self._running):
             one.kill()
             one.wait()

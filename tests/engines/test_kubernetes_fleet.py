@@ -64,7 +64,7 @@ def pods(cluster: KubeCluster) -> list[str]:
 
 
 def apply(cluster: KubeCluster, *words: str) -> str:
-    """Apply a manifest; its text."""
+    """Apply the printed manifest, and return it."""
     code, text, err = result(iopstui(cluster, "k8s", "--print-manifest", *words))
     assert code == 0, err
     said = cluster.kubectl("apply", "--dry-run=server", "-f", "-", given=text)
@@ -76,7 +76,7 @@ def apply(cluster: KubeCluster, *words: str) -> str:
 
 @pytest.fixture
 def running(cluster: KubeCluster) -> Iterator[None]:
-    """The Job of the manifest runs, on every node."""
+    """The Job of the manifest runs on every node."""
     text = apply(cluster, "--pvc", "data", "--replicas", str(NODES))
     cluster.kubectl("create", "rolebinding", "bench", "--role=iopstui-fleet", "--user=bench")
     yield

@@ -1,4 +1,4 @@
-"""`... iopstui run --format jsonl | iopstui merge` by real launchers: every I/O is counted."""
+"""`... iopstui run --format jsonl | iopstui merge` with real launchers: every I/O is counted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def own(name: str) -> str:
-    """A shell command that runs it in a directory of the task's own."""
+    """A shell command that runs iopstui in a directory of the task's own."""
     return f'D="$PWD/{name}"; mkdir -p "$D"; cd {ROOT}; {RUN}'
 
 

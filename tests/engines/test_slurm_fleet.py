@@ -43,7 +43,7 @@ def queue() -> list[str]:
 
 
 def of(place: Path) -> list[str]:
-    """Processes that name the directory, but for the controller's."""
+    """Command lines of fio processes that name the directory."""
     found = []
     for process in psutil.process_iter(["cmdline", "name"]):
         words = process.info["cmdline"] or []

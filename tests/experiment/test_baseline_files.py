@@ -1,4 +1,4 @@
-"""--baseline: what a recording and fio's own results are held against."""
+"""--baseline: the recordings and fio results with which a run is compared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def test_a_recording_s_final_figure_and_its_spread(
 ) -> None:
     path = tmp_path / "before.iops"
     made.write(path, NAME)
-    # the recording is short: that its figures are read right is tested without the check
+    # the recording has too few intervals for a baseline; without that check its figures can be
+    # tested
     monkeypatch.setattr(model_baseline, "MIN_INTERVALS", 1)
     (one,) = with_baseline([parse_expectation("iops>=95%")], str(path))
     final = fio_summary(statuses(NAME)[-1])
@@ -49,7 +50,7 @@ def test_a_result_of_fio_has_no_spread_unless_it_has_several_documents(
     monkeypatch.setattr(model_baseline, "MIN_INTERVALS", documents - 2)
     (one,) = with_baseline(asked[:1], str(several))
     assert one.base is not None and one.base.spread is not None
-    # plain JSON has percentiles of its own
+    # plain JSON has its own percentiles
     (one,) = with_baseline([parse_expectation("read.clat.p99<=110%")], str(LOGS / "mix.txt"))
     assert one.base is not None and one.base.value == 160768
 
@@ -66,7 +67,7 @@ def test_a_result_of_fio_has_no_spread_unless_it_has_several_documents(
             "is a fio log. It lacks fio's final figures, so it cannot be a baseline",
         ),
         (["iops>=95%"], "nowhere.json", "nowhere.json does not exist. A baseline"),
-        # what can't be looked at: a name of 300 letters is too long for any file system
+        # a name that can't be looked up: 300 letters are too long for any file system
         (["iops>=95%"], "x" * 300, "does not exist. A baseline"),
         (["j:iops>=95%"], "avg.json", "fio reports the figures of a single job once"),
         (["clat.max<=110%"], "avg.json", "a single I/O and has no confidence interval"),

@@ -1,4 +1,4 @@
-"""An experiment in a session that goes on after it, with real fio."""
+"""An experiment in a session that continues after it, with real fio."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PLAN = Plan(("randread-4k",), PACED, (parse_axis("iodepth=1,4"),), settle=0.0, m
 
 
 class Screen:
-    """Gets all events, and hands the session's on, as the application does."""
+    """Receives all events, and passes on the session's, as the application does."""
 
     def __init__(self, here: Path) -> None:
         devices = read_devices(Roots())

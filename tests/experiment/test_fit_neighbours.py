@@ -1,4 +1,4 @@
-"""Others that use a disk before or after a run of `iopstui fit`, by made-up rates."""
+"""Other programs that use a disk before or after a run of `iopstui fit`, with made-up rates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ READS = DiskRates(1.5, reads=12, writes=0, read_bytes=12 << 20, write_bytes=0)
 
 
 def around(before: DiskRates, after: DiskRates, name: str = "sda") -> list[str]:
-    """Nobody reads the counters but at the ends of the two waits and of the run."""
+    """The reasons found if others do this before and after the run. The counters are only read at
+    the ends of the two waits and of the run."""
     rates: Iterator[Mapping[str, DiskRates]] = iter(
         [{}, {name: before}, {name: RUN}, {}, {name: after}]
     )

@@ -1,4 +1,4 @@
-"""What the runs of `iopstui limit` count for, with made-up runs."""
+"""How `iopstui limit` uses the results of its runs, with made-up runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def row(rate: float, slow: int, done: float | None = None, **more: object) -> Ro
 
 
 class MadeRuns(LimitRunner):
-    """Takes its runs, and what was asked for them, from a list."""
+    """Takes its runs from a list, and keeps the requested rates."""
 
     def __init__(self, runs: Sequence[Row]) -> None:
         super().__init__(SETUP, lambda event: None, lambda text: None)
@@ -70,7 +70,7 @@ def test_a_queue_that_may_have_been_full_is_repeated_deeper() -> None:
 
 
 def test_a_full_queue_of_slow_ios_fails_as_it_is() -> None:
-    # fio times from issue: those that waited unseen took longer still
+    # fio times from the issue on, so I/Os that waited before that took even longer
     made = MadeRuns([row(1000, 400, full_s=10)]).take_all()
     assert len(made.asked) == 1 and made.search is not None and len(made.search.runs) == 1
 
@@ -82,13 +82,13 @@ def test_disturbed_runs_count_only_where_hardly_an_io_was_slow() -> None:
     assert [one.left_out for one in made.rows] == ["disturbed", ""]
     often = MadeRuns([row(1000, 30, spoiled=why)] * 3).take_all()
     assert list(often._spoiled.values()) == ["1,000/s does not count (3 times): CPU 1 was full."]
-    # starved of CPU, not of the disk
+    # the run lacked CPU time; the disk was not the reason
     starved = MadeRuns([row(1000, 0, done=700.0, spoiled=why, depth=2)]).take_all()
     assert starved.search is not None and not starved.search.runs and not starved._ended
 
 
 class NeighbourAbove(MadeRuns):
-    """Runs from ``rate`` on have slow I/Os and are disturbed, ``times`` at most."""
+    """At most ``times`` runs at ``rate`` or above have slow I/Os and are disturbed."""
 
     def __init__(self, rate: float, times: int = 100) -> None:
         super().__init__(())
@@ -104,7 +104,7 @@ class NeighbourAbove(MadeRuns):
         return super()._measure(request)
 
     def look(self) -> list[float]:
-        """The rates until the search ends by itself."""
+        """The rates of the runs until the search ends by itself."""
         assert self.search is not None
         while len(self.rows) < 50 and self._in_a_row < limit_runner.MAX_SPOILED:
             step = self.search.next()

@@ -1,4 +1,4 @@
-"""An experiment of another kind: it says what runs next, and what it concludes."""
+"""An experiment of another kind: it decides what runs next, and its conclusion."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from iopstui.session.tick.context import NOBODY
 
 
 class FirstMiss(Plan):
-    """Ends with the first point that misses an expectation."""
+    """Ends with the first point that fails an expectation."""
 
     __slots__ = ()
     name = "first-miss"

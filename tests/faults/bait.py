@@ -1,4 +1,4 @@
-"""A tree of files that belong to somebody else, and whether any of them came to harm."""
+"""A tree of files that a job must not change, and a check that none was changed."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Bait:
         self._before = self._digest()
 
     def harm(self) -> list[str]:
-        """What is not as it was. New files are no harm."""
+        """Paths that were changed or removed. New files are no harm."""
         now = self._digest()
         return [path for path, what in self._before.items() if now.get(path) != what]
 
     def new(self) -> list[str]:
-        """Files that were not there."""
+        """Files that were not there at first."""
         return [path for path in self._digest() if path not in self._before]
 
     def _digest(self) -> dict[str, tuple[object, ...]]:

@@ -1,9 +1,8 @@
-"""`make faults`: real fio on real devices, everything that can go wrong. Needs root.
+"""`make faults`: real fio on real devices, with everything that can go wrong. Needs root.
 
 Only loop devices on files of its own, device-mapper targets on them, scsi_debug and null_blk are
-touched. What needs a kernel module this machine lacks is skipped here and runs in the lab: see
-test_lab.py.
-"""
+touched. Cases that need a kernel module this machine lacks are skipped here and run in the lab: see
+test_lab.py."""
 
 from __future__ import annotations
 
@@ -30,7 +29,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where iopstui is started; its state and private directories are beside it."""
+    """The directory in which iopstui is started; its state and private directories are beside
+    it."""
     directory = tmp_path / "work"
     directory.mkdir()
     (tmp_path / "runtime").mkdir(mode=0o700)
@@ -40,7 +40,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def traces(here: Path) -> Iterator[Traces]:
-    """Nothing is left after any case: no process, file, note, lock or changed setting."""
+    """Check that each case leaves nothing: no process, file, note, lock or changed setting."""
     before = Traces(here)
     yield before
     before.compare(Traces(here))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A fio that misbehaves as FAKE_FIO says, around the real one (FAKE_FIO_REAL) for questions."""
+"""A fio that misbehaves as FAKE_FIO says; the real one (FAKE_FIO_REAL) answers questions."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ with open(output, "wb", buffering=0) as file:
     elif how == "endless":
         until = time.monotonic() + 2
         file.write(b"{\n")
-        # the fence lets no file become as long as that
+        # the fence doesn't let the file become that large
         with contextlib.suppress(OSError):
             while time.monotonic() < until:
                 file.write(b'  "a": ' + b"1" * 100_000)

@@ -1,9 +1,8 @@
-"""Job files that nobody would write, by a seed: sections, comments, odd numbers, names and every
-option that fio lists; and running one in a tree full of bait.
+"""Odd job files, generated from a seed: sections, comments, odd numbers, names and every option
+that fio lists; and runs of them in a tree full of bait.
 
-``python generator.py [--fence landlock|namespace] [--from SEED] [--count N]`` runs many and says
-which did harm.
-"""
+``python generator.py [--fence landlock|namespace] [--from SEED] [--count N]`` runs many and lists
+those that did harm."""
 
 from __future__ import annotations
 
@@ -71,7 +70,7 @@ def options_of(fio: Fio) -> list[str]:
 
 
 class Generator:
-    """``paths`` are what job files may name."""
+    """Makes job files; ``paths`` are the files they may name."""
 
     def __init__(self, options: Sequence[str], paths: Sequence[str]) -> None:
         self._options = options
@@ -81,7 +80,7 @@ class Generator:
     def text(self, seed: int) -> str:
         """The job file of this seed."""
         dice = random.Random(seed)
-        # most are such that fio takes them; the others are what a strict reader is for
+        # fio accepts most of them; a strict reader should refuse the others
         self._odd = 0.0 if dice.random() < 0.75 else 0.3
         lines: list[str] = []
         if dice.random() < 0.5:
@@ -137,7 +136,8 @@ class Generator:
 
 
 class Arena:
-    """Bait, two loop devices (one mounted) where this user may make them, and a place to work."""
+    """Bait, two loop devices (one of them mounted) if this user may make them, and a working
+    directory."""
 
     def __init__(self, top: Path, fio: Fio) -> None:
         self.top = top
@@ -174,11 +174,11 @@ class Arena:
             subprocess.run(["losetup", "--detach", node], check=False)
 
     def remove(self) -> None:
-        """All that was made here."""
+        """Remove everything that was made here."""
         shutil.rmtree(self.top)
 
     def harm(self) -> list[str]:
-        """What came to harm."""
+        """Files and devices that were harmed."""
         now = self._digests()
         return [*self.bait.harm(), *(name for name in now if now[name] != self._devices[name])]
 
@@ -186,7 +186,8 @@ class Arena:
         return {node: Path(node).read_bytes() for node in self._nodes}
 
     def run(self, seed: int) -> None:
-        """The job of this seed, as iopstui prepares and runs it; on a directory every third."""
+        """Run the job of this seed as iopstui prepares and runs it; every third one on a
+        directory."""
         job = self.top / "work" / "job.fio"
         job.write_bytes(self.generator.text(seed).encode())
         where = None
@@ -204,7 +205,7 @@ class Arena:
         self._tidy()
 
     def _bare(self, job: Path) -> str:
-        """The same file given to fio as it is: nobody has read it, and the fence alone stands."""
+        """Give the same file to fio unread, so that only the fence protects the bait."""
         own = Fence(run_directories=(str(self.top / "work"),), fsize=64 << 20)
         process = FioProcess([self.fio.path, str(job)], private_directory(), own)
         until = time.monotonic() + LONGEST_S
@@ -258,7 +259,7 @@ class Arena:
             time.sleep(0.005)
 
     def _tidy(self) -> None:
-        """New files are no harm; the next job finds the names free again."""
+        """Remove new files, which are no harm, so that the next job can use their names."""
         for path in self.bait.new():
             with contextlib.suppress(OSError):
                 os.unlink(path)

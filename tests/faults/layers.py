@@ -1,8 +1,7 @@
-"""Stacks of block devices: what of each is in use, and what a job may write to.
+"""Stacks of block devices: what is in use in each of them, and what a job may write to.
 
-Each layering is a context manager that yields a ``Layers``. ``used`` has every device and file by
-which a job would reach something in use, ``free`` those that are nobody's.
-"""
+Each layering is a context manager that yields a ``Layers``. ``used`` has every device and file
+through which a job would reach something in use, ``free`` has those that nothing uses."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ class Layers:
 
 @dataclass
 class Build:
-    """What a layering is made with; everything is undone in reverse order."""
+    """Tools to make a layering; everything is undone in reverse order."""
 
     here: Path
     stack: ExitStack
@@ -63,7 +62,7 @@ class Build:
         return self.stack.enter_context(attached(path, *more))
 
     def mount(self, device: str, *more: str, name: str = "mnt") -> Path:
-        """Read-only: the kernel writes nothing by itself."""
+        """Mount it read-only, so that the kernel does not write by itself."""
         return self.stack.enter_context(mounted(device, self.here / name, "-o", "ro", *more))
 
     def ext4(self, device: str, name: str = "mnt") -> Path:
@@ -71,7 +70,7 @@ class Build:
         return self.mount(device, name=name)
 
     def later(self, *words: str) -> None:
-        """A command that undoes something."""
+        """Register a command that undoes something."""
         self.stack.callback(sh, *words, check=False)
 
     def dm(self, name: str, table: str, uuid: str = "") -> str:
@@ -79,7 +78,7 @@ class Build:
         return dm_node(name)
 
     def open_by_another(self, path: str) -> None:
-        """A program that has it open for writing, as a virtual machine has its disk."""
+        """Start a program that has the path open for writing, like a virtual machine its disk."""
         code = "import sys; f = open(sys.argv[1], 'r+b'); print(1, flush=True); sys.stdin.read()"
         other = subprocess.Popen([sys.executable, "-c", code, path], stdin=subprocess.PIPE,
                                  stdout=subprocess.PIPE, text=True)  # fmt: skip
@@ -88,7 +87,7 @@ class Build:
 
 
 def dm_node(name: str) -> str:
-    """/dev/dm-N of a device-mapper name: the kernel makes that node itself."""
+    """The node /dev/dm-N of a device-mapper name, which the kernel itself makes."""
     for file in Path("/sys/block").glob("dm-*/dm/name"):
         if file.read_text().strip() == name:
             return f"/dev/{file.parents[1].name}"
@@ -99,7 +98,7 @@ def lv(name: str) -> str:
     return dm_node(f"{VG}-{name}")
 
 
-# nothing here waits for udev, which a small machine has not
+# small machines have no udev, so nothing here waits for it
 WITHOUT_UDEV = "activation { udev_sync=0 udev_rules=0 } devices { use_devicesfile=0 }"
 
 
@@ -291,7 +290,7 @@ def md_raid1_unused(build: Build) -> Layers:
 
 
 def md_metadata_at_the_end(build: Build) -> Layers:
-    """A member looks like the file system itself."""
+    """A member looks like the file system itself, because the array's metadata is at its end."""
     array = md(build, "1", a := build.disk("a"), b := build.disk("b"), more=("--metadata=1.0",))
     build.ext4(array)
     return Layers({"array": array, "first": a, "second": b})
@@ -383,7 +382,7 @@ def crypt_unused(build: Build) -> Layers:
 
 
 def crypt_twice(build: Build) -> Layers:
-    """Two mappings of the same sectors."""
+    """Two crypt mappings of the same sectors."""
     a = build.disk()
     one, two = crypt(build, a, "iopstui-one"), crypt(build, a, "iopstui-two")
     build.ext4(one)
@@ -444,7 +443,7 @@ def dm_thin_on_an_external_origin(build: Build) -> Layers:
 
 
 def dm_partition(build: Build) -> Layers:
-    """As kpartx makes them of a multipath disk."""
+    """Partitions of a multipath disk, as kpartx makes them."""
     top = build.dm("iopstui-disk", f"0 {SIZE // 512} linear {build.disk()} 0")
     one = build.dm("iopstui-disk1", f"0 32768 linear {top} 2048", "part1-iopstui-disk")
     two = build.dm("iopstui-disk2", f"0 32768 linear {top} 40960", "part2-iopstui-disk")
@@ -524,7 +523,7 @@ def btrfs_device_removed(build: Build) -> Layers:
 
 
 def btrfs_seed(build: Build) -> Layers:
-    """A file system on a read-only one, to which a device was added."""
+    """A btrfs on a read-only seed device, to which a second device was added."""
     needs("mkfs.btrfs", modules=("btrfs",))
     a, b = build.disk("a", LARGE), build.disk("b", LARGE)
     sh("mkfs.btrfs", "-q", "-f", a)
@@ -578,7 +577,7 @@ def ext4_external_journal(build: Build) -> Layers:
 
 
 def fuse_image(build: Build) -> Layers:
-    """The program that serves it has the image open."""
+    """The program that serves the file system has the image open."""
     needs("fuse2fs", modules=("fuse",))
     a = build.disk()
     sh("mkfs.ext4", "-q", "-F", a)
@@ -616,7 +615,7 @@ def file_on_fuse(build: Build) -> Layers:
 
 
 def hugetlbfs(build: Build) -> Layers:
-    """As a virtual machine has its memory."""
+    """A file on hugetlbfs that a program has mapped, like a virtual machine its memory."""
     build.later("sysctl", "-q", "vm.nr_hugepages=0")
     sh("sysctl", "-q", "vm.nr_hugepages=4")
     place = build.here / "huge"
@@ -676,7 +675,7 @@ def two_partitions(build: Build) -> Layers:
 
 
 def overlapping_partitions(build: Build) -> Layers:
-    """The kernel takes any table as it is."""
+    """The kernel accepts any partition table."""
     a = build.disk()
     table(a, [(0x83, 2048, 32768), (0x83, 4096, 32768), (0x83, 65536, 16384)])
     sh("blockdev", "--rereadpt", a)
@@ -686,7 +685,7 @@ def overlapping_partitions(build: Build) -> Layers:
 
 
 def extended_partition(build: Build) -> Layers:
-    """Its first sectors are the table of the logical ones."""
+    """The first sectors of the extended partition are the table of the logical ones."""
     a = build.disk()
     table(a, [(0x83, 2048, 16384), (0x05, 20480, 65536)])
     table(a, [(0x83, 2048, 16384)], at=20480)
@@ -715,7 +714,7 @@ def write(path: Path | str, text: str) -> None:
 
 
 def disks(pattern: str) -> set[str]:
-    """Kernel names; not the hidden paths of NVMe multipath."""
+    """Kernel names of these disks, without the hidden paths of NVMe multipath."""
     return {one.name for one in Path("/sys/block").glob(pattern)
             if (one / "hidden").read_text().strip() == "0"}  # fmt: skip
 
@@ -769,13 +768,14 @@ CONFIG = Path("/sys/kernel/config")
 
 
 def _mount_config() -> None:
-    """The kernel's targets are set up in configfs, which a machine without systemd lacks."""
+    """Mount configfs, which sets up the kernel's targets; machines without systemd don't mount
+    it."""
     if not os.path.ismount(CONFIG):
         sh("mount", "-t", "configfs", "none", str(CONFIG))
 
 
 def _nvmet(build: Build, path: str) -> str:
-    """``path`` exported to this machine itself; the NVMe device."""
+    """Export ``path`` to this machine itself. Returns the NVMe device."""
     needs("modprobe", modules=("nvmet", "nvme-loop"))
     _mount_config()
     top, port = CONFIG / "nvmet/subsystems/iopstui", CONFIG / "nvmet/ports/91"
@@ -813,7 +813,7 @@ def nvmet_device(build: Build) -> Layers:
 
 
 def nvmet_mounted_below(build: Build) -> Layers:
-    """nvmet claims nothing: what it exports can be mounted here at once."""
+    """nvmet claims nothing: what it exports can be mounted here at the same time."""
     a = build.disk()
     far = _nvmet(build, a)
     build.ext4(a)
@@ -836,7 +836,7 @@ def nvmet_file(build: Build) -> Layers:
 
 
 def _lio(build: Build, kind: str, control: str) -> str:
-    """A LUN of the kernel's SCSI target on this machine; the SCSI disk."""
+    """A LUN of the kernel's SCSI target on this machine. Returns the SCSI disk."""
     needs("modprobe", modules=("target-core-mod", f"target-core-{kind}", "tcm-loop"))
     _mount_config()
     top = CONFIG / "target/core" / ("fileio_91" if kind == "file" else "iblock_91")
@@ -900,7 +900,8 @@ def _nbd(build: Build, path: str) -> str:
 
 
 def nbd_unused(build: Build) -> Layers:
-    """The program that serves it has both open."""
+    """The program that serves the nbd device has the disk open: the loop device and its file are in
+    use."""
     a = build.disk()
     return Layers({"served": a, "file below": build.file()}, {"nbd": _nbd(build, a)})
 

@@ -1,4 +1,4 @@
-"""Devices that can be destroyed, and traces a run may leave."""
+"""Devices that may be destroyed, and traces that a run might leave."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZE = 48 * MIB
 
 
 def sh(*words: str, check: bool = True, stdin: str | None = None) -> str:
-    """Run a program; its output."""
+    """Run a program and return its output."""
     done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=60)
     if check and done.returncode != 0:
         raise AssertionError(f"{' '.join(words)}: {done.stdout}{done.stderr}")
@@ -57,7 +57,7 @@ def digest(path: str) -> str:
 
 @contextlib.contextmanager
 def loop(file: Path, size: int = SIZE) -> Iterator[str]:
-    """A loop device on a new file with something in it."""
+    """A loop device on a new file with some content."""
     with open(file, "wb") as new:
         new.truncate(size)
         new.seek(size // 2)
@@ -68,7 +68,7 @@ def loop(file: Path, size: int = SIZE) -> Iterator[str]:
 
 @contextlib.contextmanager
 def attached(file: str, *more: str) -> Iterator[str]:
-    """A loop device on what is there."""
+    """A loop device on an existing file or device."""
     node = sh("losetup", "--find", "--show", "--partscan", *more, file)
     try:
         yield node
@@ -84,7 +84,7 @@ def settled(done: object) -> None:
 
 
 def one_partition(node: str, size: int = SIZE) -> str:
-    """An MBR with one Linux partition from 1 MiB on; the partition's node."""
+    """Write an MBR with one Linux partition that begins at 1 MiB. Returns the partition's node."""
     sectors = min(size // 512, int(sh("blockdev", "--getsz", node)))
     entry = struct.pack("<B3sB3sII", 0, b"\0" * 3, 0x83, b"\0" * 3, 2048, sectors - 2048)
     with open(node, "r+b") as disk:
@@ -94,7 +94,7 @@ def one_partition(node: str, size: int = SIZE) -> str:
     name = Path(part).name
     sh("blockdev", "--rereadpt", node, check=False)
     if not Path("/sys/class/block", name).is_dir():
-        # a kernel that reads no partition tables can still be told of one
+        # a kernel that reads no partition tables can still be given a partition
         sh("addpart", node, "1", "2048", str(sectors - 2048))
     settled(lambda: Path("/sys/class/block", name).is_dir())
     if not os.path.exists(part):
@@ -130,7 +130,7 @@ def mounted(node: str, place: Path, *more: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def mapped(name: str, table: str, uuid: str = "") -> Iterator[str]:
-    """A device-mapper device."""
+    """A device-mapper device with this table."""
     needs("dmsetup", modules=("dm-mod",))
     sh("dmsetup", "create", name, *(("--uuid", uuid) if uuid else ()), "--table", table)
     sh("dmsetup", "mknodes", name)
@@ -144,7 +144,7 @@ def mapped(name: str, table: str, uuid: str = "") -> Iterator[str]:
 @contextlib.contextmanager
 def scsi_debug(**parameters: int) -> Iterator[str]:
     needs("modprobe", modules=("scsi_mod",))
-    """A disk of memory with the driver's ``parameters``; it must not be there already."""
+    """A disk in memory with the driver's ``parameters``; removes an older one first."""
     words = [f"{name}={value}" for name, value in {"dev_size_mb": 32, **parameters}.items()]
     sh("modprobe", "-r", "scsi_debug", check=False)
     before = set(Path("/sys/block").iterdir())
@@ -190,7 +190,7 @@ class Traces:
 
 
 def _belongs(process: psutil.Process, state: str) -> bool:
-    """Whether it is a descendant, however far, of an iopstui that a case has started."""
+    """Whether the process was started by this case's iopstui, directly or not."""
     try:
         if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
             return False
@@ -200,7 +200,7 @@ def _belongs(process: psutil.Process, state: str) -> bool:
 
 
 def _settings(here: Path) -> dict[str, str]:
-    """Of the loop devices on files of this case."""
+    """Queue settings of the loop devices on files of this case."""
     found = {}
     for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
         with contextlib.suppress(OSError):

@@ -1,9 +1,8 @@
-"""Hosts to be reached by the real ssh: network namespaces, each with an sshd of its own.
+"""Hosts to reach with the real ssh: network namespaces, each with an sshd of its own.
 
-Their addresses are in 10.213.77.0/24, on a bridge of their own that leads nowhere else; sshd
-listens on them alone, with keys made for the case. ``ssh`` is a wrapper on PATH that names these
-keys.
-"""
+Their addresses are in 10.213.77.0/24, on a bridge of their own without any other connection. sshd
+listens only on these addresses, with keys made for the case. ``ssh`` is a wrapper on PATH that uses
+these keys."""
 
 from __future__ import annotations
 
@@ -38,8 +37,8 @@ def run(*words: str) -> None:
 
 @dataclass
 class Hosts:
-    """``path`` is a PATH whose ssh reaches the ``addresses``. Each has a directory of its own
-    (``disk``) under the name that is the same on all of them, ``data``."""
+    """``path`` is a PATH whose ssh reaches the ``addresses``. On every host the directory ``data``
+    is that host's own; from here it is ``disk``."""
 
     place: Path
     addresses: list[str]
@@ -51,7 +50,7 @@ class Hosts:
         return self.place / "data"
 
     def disk(self, index: int) -> Path:
-        """What ``data`` is on this host, as it is seen from here."""
+        """The directory ``data`` of this host, as seen from here."""
         return self.place / f"data{index}"
 
     def left(self) -> list[str]:
@@ -61,11 +60,11 @@ class Hosts:
                 if path.name != "lost+found"]  # fmt: skip
 
     def cut(self, index: int) -> None:
-        """Its link is gone, and nobody is told."""
+        """Cut the host's link. No connection is closed."""
         run("ip", "link", "set", f"iopsv{index}", "down")
 
     def drop_ssh(self, index: int) -> None:
-        """Its sshd and all connections of it are killed."""
+        """Kill the host's sshd and all its connections."""
         for line in Path(f"/proc/{self.sshd[index].pid}/task/{self.sshd[index].pid}/children"
                          ).read_text().split():  # fmt: skip
             with contextlib.suppress(ProcessLookupError):
@@ -73,13 +72,13 @@ class Hosts:
         self.sshd[index].kill()
 
     def restart_sshd(self, index: int) -> None:
-        """As a package's upgrade does it: sessions that are open stay."""
+        """Restart the host's sshd like an upgrade of its package: open sessions stay."""
         self.sshd[index].terminate()
         self.sshd[index].wait()
         self.sshd[index] = _sshd(self.place, index)
 
     def power_off(self, index: int) -> None:
-        """Nobody there ends anything in order, and nobody is told."""
+        """Power the host off: its link is cut and its programs are killed."""
         self.cut(index)
         for pid in _pids(index):
             with contextlib.suppress(ProcessLookupError):
@@ -93,7 +92,7 @@ class Hosts:
 
 @contextlib.contextmanager
 def hosts(place: Path, count: int) -> Iterator[Hosts]:
-    """``count`` of them, gone afterwards."""
+    """``count`` hosts, removed afterwards."""
     for name in ("host", "user"):
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(place / name))
     (place / "far").mkdir(mode=0o700)
@@ -120,7 +119,7 @@ def hosts(place: Path, count: int) -> Iterator[Hosts]:
             one.kill()
             one.wait()
         for index in range(count):
-            # a namespace is taken apart later, and its end of the link with it
+            # the kernel removes a namespace later, and with it that end of the link
             subprocess.run(["ip", "link", "del", f"iopsv{index}"], capture_output=True)
             _remove(index)
         run("ip", "link", "del", BRIDGE)
@@ -132,7 +131,7 @@ def _pids(index: int) -> list[int]:
 
 
 def _remove(index: int) -> None:
-    """With all that runs there: a session of sshd whose link was cut knows nothing of it."""
+    """Remove the host with all its processes: an sshd session whose link was cut would stay."""
     for pid in _pids(index):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -155,8 +154,8 @@ def _host(place: Path, index: int, found: Hosts) -> None:
 
 
 def _sshd(place: Path, index: int) -> subprocess.Popen[bytes]:
-    """With mounts (ip netns exec sees to that) and a name of its own. All have the same state
-    directory, as hosts do that share a home."""
+    """Start an sshd with its own mounts (by ip netns exec) and host name. All hosts have the same
+    state directory, like hosts that share a home."""
     script = (
         f"hostname iopsn{index} && mount --bind {place}/data{index} {place}/data && "
         f"exec {SSHD} -D -f {place}/sshd{index} -E {place}/log{index}"

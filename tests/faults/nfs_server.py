@@ -1,4 +1,4 @@
-"""The kernel's NFS server in a network namespace of its own, which can die and be cut off."""
+"""The kernel's NFS server in a network namespace of its own, which can be stopped and cut off."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class NfsServer:
         self._inside("echo 0 > /proc/fs/nfsd/threads")
 
     def cut(self) -> None:
-        """Lose every packet."""
+        """Cut the link: every packet is lost."""
         sh("ip", "link", "set", HERE, "down")
 
     def connect(self) -> None:
-        """Mend the link."""
+        """Restore the link."""
         sh("ip", "link", "set", HERE, "up")
 
     def _inside(self, line: str) -> None:
@@ -53,7 +53,7 @@ class NfsServer:
 
 @contextlib.contextmanager
 def nfs_server(place: Path) -> Iterator[NfsServer]:
-    """A server that answers. ``place`` is the directory for its file system, in memory."""
+    """A running server. ``place`` is the directory for its file system, in memory."""
     needs("ip", "exportfs", "rpc.nfsd", "rpc.mountd", "rpcbind", "mount.nfs",
           modules=("nfs", "nfsd", "veth"))  # fmt: skip
     place.mkdir()
@@ -97,7 +97,7 @@ def _wait_for(port: str) -> None:
 
 @contextlib.contextmanager
 def mounted_share(place: Path, options: str, path: str = "/") -> Iterator[Path]:
-    """Its export mounted at ``place``."""
+    """The server's export, mounted at ``place``."""
     place.mkdir(exist_ok=True)
     sh("mount", "-t", "nfs", "-o", options, f"{ADDRESS}:{path}", str(place))
     try:

@@ -17,7 +17,8 @@ from program import events, iopstui, start, survivors, wait_for_fio
 
 @pytest.fixture
 def script(here: Path) -> Path:
-    """With the interpreter of these tests, which is not to be looked for behind the fence."""
+    """The fake fio. Its first line names the Python of these tests, because env can't search PATH
+    behind the fence."""
     text = Path(__file__).with_name("fake_fio.py").read_text()
     script = here.parent / "fake_fio.py"
     script.write_text(text.replace("#!/usr/bin/env python3", f"#!{sys.executable}"))
@@ -84,7 +85,7 @@ def test_a_full_disk(here: Path) -> None:
             job.write_text(f"[a]\nrw=write\nbs=64k\nfilename={place}/f\nfilesize=200m\n")
             done = iopstui("run", "--job", str(job), cwd=here)
             assert done.returncode == 1, done.stderr
-            # before it is full: a file's limit, or a look at the room, whichever comes first
+            # it is stopped before the disk is full, by a file's limit or by the check of free space
             assert re.search("5 % (of the file system .*stays free|free space left)", done.stderr)
         job.unlink()
 

@@ -1,4 +1,4 @@
-"""Which limits of cgroups are told, against what the kernel does with them."""
+"""Which limits of cgroups are reported, compared with their effect in the kernel."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def in_group(group: Path, *words: str) -> str:
 
 
 def seconds(group: Path, node: str) -> float:
-    """How long reads of a device take in a group."""
+    """Seconds that reads of a device take in a group."""
     start = time.monotonic()
     in_group(group, "dd", f"if={node}", "of=/dev/null", "bs=4k", f"count={READS}", "iflag=direct")
     return time.monotonic() - start

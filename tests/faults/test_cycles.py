@@ -1,4 +1,4 @@
-"""Started and stopped again and again: nothing piles up."""
+"""Started and stopped many times: nothing accumulates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_two_hundred_runs_leave_nothing(here: Path) -> None:
     (here / "job.fio").write_text("[a]\nrw=randread\nioengine=null\nsize=1m\ntime_based\n"
                                   "runtime=60\n")  # fmt: skip
     roots, me = Roots(), psutil.Process()
-    # what other tests keep running
+    # processes that other tests have started
     before = set(me.children(recursive=True))
     with loop(here / "disk.img") as node:
         devices = read_devices(roots)

@@ -1,4 +1,4 @@
-"""Targets on a file system whose server is gone: a FUSE mount that nobody answers for."""
+"""Targets on a file system whose server is gone: a FUSE mount without a server process."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from machine import needs, sh
 from program import iopstui
 
 LONGEST_S = 45.0
-"""A busy machine takes its time; without a limit a command waits for ever."""
+"""A busy machine may need that long; a command without a time limit would wait for ever."""
 JOB = ("--job", "randread-4k")
 
 
 @pytest.fixture
 def dead(here: Path) -> Iterator[Path]:
-    """The mount point. Looking at anything below it never returns."""
+    """The mount point. Any access below it hangs."""
     needs(modules=("fuse",))
     place = here / "dead"
     place.mkdir()

@@ -47,7 +47,7 @@ def test_a_scsi_disk_that_is_pulled(here: Path) -> None:
 
 @pytest.mark.parametrize("job", ["randread-4k", "randwrite-4k"])
 def test_a_pci_disk_that_is_pulled(job: str, here: Path) -> None:
-    """A virtio disk refuses I/O without an error: fio's IOPS climb, and it ends with 0."""
+    """A removed virtio disk refuses I/O without an error: fio's IOPS rise, and it exits with 0."""
     node = _spare_virtio_disk()
     process = start("run", node, "--job", job, "--set", "runtime=60", "--destroy-data", node,
                     cwd=here)  # fmt: skip
@@ -66,7 +66,7 @@ def test_a_pci_disk_that_is_pulled(job: str, here: Path) -> None:
 
 
 def _spare_virtio_disk() -> str:
-    """The lab's disk of this serial number; no machine's own disk has it."""
+    """The lab's disk with this serial number, which no real disk has."""
     for serial in Path("/sys/block").glob("vd*/serial"):
         if serial.read_text().strip() == "VBLK1Q":
             return f"/dev/{serial.parent.name}"

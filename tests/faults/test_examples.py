@@ -1,7 +1,6 @@
-"""fio's own examples: each works on a scratch directory, or is refused with the true reason.
+"""fio's own examples: each works on a scratch directory, or is refused for the right reason.
 
-They are those of the package fio-examples (or of IOPSTUI_FIO_EXAMPLES, a directory).
-"""
+They are in the package fio-examples (or in IOPSTUI_FIO_EXAMPLES, a directory)."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ def examples() -> list[Path]:
 
 
 NAMES = [path.name for path in examples()] if os.environ.get("IOPSTUI_FAULTS") == "1" else []
-# what each refusal has to speak of, and then it has to be in the file
+# message of a refusal: text that the job file must then contain
 REASONS = {
     r"ioengine=(\S+) ": "ioengine",
     r"needs the variable (\w+)": r"\$\{",

@@ -1,4 +1,4 @@
-"""Hosts whose CLOCK_MONOTONIC is really another one: time namespaces (Linux 5.6)."""
+"""Hosts whose CLOCK_MONOTONIC really differs: time namespaces (Linux 5.6)."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ def test_clocks_that_are_far_apart_are_known_and_all_start_together(
         offset = fleet.members[name].offset
         assert abs(offset.mono_ns - ahead_s * 10**9) <= offset.error_ns, name
         assert offset.error_ns <= WITHIN_MS * 1e6
-        # a time namespace has the wall clock of all: the offset that is told is nothing
+        # all time namespaces share the wall clock, so the reported offset must be about 0
         assert abs(executed[name]["offset_ms"]) <= executed[name]["error_ms"] + 1
-    # seen by the wall clock, which knows nothing of offsets: the instant that was meant, and when
-    # fio was there
+    # by the wall clock, which is independent of these offsets: the intended instant, and when fio
+    # started
     errors_ms = max(row["error_ms"] for row in executed.values())
     meant = [row["wall_ms"] - row["late_ms"] for row in executed.values()]
     assert max(meant) - min(meant) <= 2 * errors_ms + 1

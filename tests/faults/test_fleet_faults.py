@@ -1,4 +1,5 @@
-"""A fleet of which one host fails in every way: its fio is gone within 7 s, the others complete."""
+"""A fleet in which one host fails, in every way: its fio is gone within 7 s, the others
+complete."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ RUNTIME = 12
 
 
 def fio_on(host: str, log: Path) -> bool:
-    """Whether a measuring fio of this case runs there."""
+    """Whether a measuring fio of this case runs on the host."""
     for process in psutil.process_iter():
         try:
             words = process.cmdline()
@@ -33,8 +34,8 @@ def fio_on(host: str, log: Path) -> bool:
 
 
 class Watch(threading.Thread):
-    """When fio was seen on h2 for the last time (monotonic), and the most memory that ``pid``,
-    who adds up, has had (MiB)."""
+    """When fio was last seen on h2 (monotonic), and the most memory (MiB) that the merging process
+    ``pid`` has had."""
 
     def __init__(self, log: Path, pid: int) -> None:
         super().__init__(daemon=True)
@@ -49,7 +50,7 @@ class Watch(threading.Thread):
             if fio_on("h2", self.log):
                 self.last = time.monotonic()
             for line in self._status():
-                if line.startswith("VmHWM:"):  # a zombie has none
+                if line.startswith("VmHWM:"):  # a zombie has no such line
                     self.peak_mib = int(line.split()[1]) >> 10
 
     def _status(self) -> list[str]:
@@ -60,7 +61,8 @@ class Watch(threading.Thread):
 
 
 def faulty(here: Path, fault: str, *more: str) -> tuple[int, list[dict[str, object]], str, float]:
-    """The exit code, its rows, its words, and how long fio was on h2 after the fault."""
+    """Run a fleet with a fault of h2. Returns exit code, rows, messages, and how long fio ran on h2
+    after the fault."""
     log = here.parent / "fault"
     process = start(
         "fleet", "h[1-3]", str(here), "--launcher", LAUNCHER, "--bring", "--job", "randread-4k",
@@ -87,7 +89,7 @@ def test_its_fio_is_gone_and_the_others_complete(fault: str, here: Path) -> None
     hosts, count = whole["hosts"], whole["count"]
     assert isinstance(hosts, dict) and isinstance(count, dict)
     assert hosts["total"] == 3 and hosts["finished"] == 2
-    # on a busy machine a second of another host may come in pieces, and is told then
+    # on a busy machine another host's second may come in pieces, which is then reported
     said = [line for line in err.splitlines() if line.startswith("iopstui: ")]
     expected = ("are one machine", "waiting for the launcher")
     warned = [line for line in said if not any(text in line for text in expected)]
@@ -159,7 +161,7 @@ def test_an_export_that_has_two_names_is_filled_once(one: bool, here: Path, tmp_
         assert ("--assume-apart" in done.stderr) is not one
         assert [*(base / "up").iterdir(), *(base / "other").iterdir()] == []
         if not one:
-            # nobody has seen it: it is the user's word then
+            # it can't be measured here, so the user's word counts
             done = iopstui(*words, "40m", "--assume-apart", cwd=here)
             assert done.returncode == 0, done.stderr
     finally:

@@ -51,7 +51,7 @@ def fio_on(address: str) -> bool:
 
 
 def rows_of(process: subprocess.Popen[str], then: Any = None) -> list[dict[str, Any]]:
-    """All of its rows; ``then`` is called with the first total."""
+    """All rows of the process; ``then`` is called after the first total."""
     found: list[dict[str, Any]] = []
     assert process.stdout is not None
     for line in process.stdout:
@@ -71,13 +71,13 @@ def test_four_hosts_start_together(here: Path, far: Hosts) -> None:
     assert whole["hosts"]["finished"] == COUNT and whole["count"]["exact"] == COUNT
     begun_ns = [row["monotonic_ns"] for row in rows if row["event"] == "executed"]
     assert len(begun_ns) == COUNT
-    # they share one clock, so this is the truth; what is said of it comes from the pings
+    # the hosts share one clock, so this is the truth; iopstui's own figure comes from its pings
     print(f"executed within {(max(begun_ns) - min(begun_ns)) / 1e6:.2f} ms; {err.splitlines()[-1]}")
     assert far.left() == []
 
 
 def kill_ssh(process: subprocess.Popen[str], address: str) -> None:
-    """Our end of the link, which can't say goodbye."""
+    """Kill the ssh at our end, so that it can't close the connection."""
     (found,) = [child for child in psutil.Process(process.pid).children()
                 if child.name() == "ssh" and address in child.cmdline()]  # fmt: skip
     os.kill(found.pid, signal.SIGKILL)
@@ -116,7 +116,7 @@ def test_one_is_lost_and_stops_by_itself(fault: str, here: Path, far: Hosts) -> 
     assert gone_after and gone_after[0] <= WITHIN_S, f"fio ran on for {gone_after} s"
     print(f"fio was gone after {gone_after[0]:.1f} s")
     if fault == "powered off":
-        # nobody could remove anything there: the next run does, once the host is up again
+        # files stay on a host that was off: the next run removes them when it is on again
         assert far.left() != []
         far.power_on(1)
         again = begun(here, far, 1)

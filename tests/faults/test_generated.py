@@ -1,5 +1,5 @@
-"""Generated job files in a tree full of bait: those that did harm once, and three minutes of new
-ones behind each fence."""
+"""Generated job files in a tree full of bait: past failures, and new files for three minutes behind
+each fence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from program import FENCES
 from iopstui.fio import fence
 from iopstui.fio.inspect import find_fio
 
-# what once went wrong, so that it never does again
+# seeds of files that did harm in the past
 PAST: tuple[int, ...] = ()
 EACH_S = float(os.environ.get("IOPSTUI_FRESH_SECONDS", "90"))
 
@@ -38,7 +38,7 @@ def test_no_generated_job_does_harm(kind: str, here: Path, monkeypatch: pytest.M
                 break
     finally:
         arena.close()
-    # a generator all of whose jobs are refused would show nothing
+    # if all its jobs were refused, the generator would show nothing
     assert arena.outcomes["done"] + arena.outcomes["failed"], arena.outcomes
     assert arena.outcomes["bare"], arena.outcomes
     arena.remove()

@@ -1,4 +1,5 @@
-"""An ordinary user in group disk: may open every device, and so has only iopstui's own rules."""
+"""An ordinary user in group disk, who may open every device: only iopstui's own rules protect
+them."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ WRITE = ("--job", "randread-4k", "--set", "rw=write", "--set", "bs=64k", "--set"
 
 
 def as_user(words: list[str], home: Path) -> subprocess.CompletedProcess[str]:
-    """Run by nobody, who is in group disk and has no other right."""
+    """Run as user nobody, in group disk and without any other right."""
     needs("setpriv")
     try:
         group = grp.getgrnam("disk").gr_gid
@@ -43,8 +44,8 @@ def as_user(words: list[str], home: Path) -> subprocess.CompletedProcess[str]:
 
 
 def _python(user: list[str]) -> str:
-    """A Python of this version that this user may run: root's own may lie in root's home."""
-    # setpriv itself still had all rights when it started Python
+    """A Python of this version that the user may run: root's own may be in root's home."""
+    # setpriv itself still had all rights when it started this Python
     code = ("import os, sys; sys.exit(not os.access(sys.executable, os.X_OK) or "
             f"sys.version_info[:2] != {tuple(sys.version_info[:2])})")  # fmt: skip
     for name in (sys.executable, "/usr/bin/python3", shutil.which("python3") or ""):
@@ -60,7 +61,7 @@ def program(home: Path, *words: str) -> tuple[int, str]:
 
 @pytest.fixture
 def home(here: Path) -> Iterator[Path]:
-    """Nobody's directory, which others may enter: pytest's are root's alone."""
+    """A directory of user nobody: pytest's own directories are closed to other users."""
     with tempfile.TemporaryDirectory(prefix="iopstui-faults-") as name:
         place = Path(name)
         place.chmod(0o755)
@@ -71,7 +72,7 @@ def home(here: Path) -> Iterator[Path]:
 
 
 def node(home: Path, device: str, name: str) -> str:
-    """As udev makes it: group disk may read and write."""
+    """A device node as udev makes it: group disk may read and write."""
     path = home / name
     os.mknod(path, stat.S_IFBLK, os.stat(device).st_rdev)
     os.chown(path, 0, grp.getgrnam("disk").gr_gid)
@@ -130,7 +131,7 @@ def behind(fence: str, home: Path, reads: list[str], writes: list[str],
 
 @pytest.mark.parametrize("fence", [LANDLOCK, NAMESPACE])
 def test_the_fence_keeps_all_other_devices(fence: str, home: Path, here: Path) -> None:
-    """Each device could be opened by this user without it."""
+    """Without the fence this user could open each device."""
     if fence == LANDLOCK and not fence_exec.landlock_abi():
         pytest.skip("this kernel has no Landlock")
     with loop(here / "a.img") as a, loop(here / "b.img") as b:
@@ -154,6 +155,6 @@ def test_the_fence_keeps_all_other_devices(fence: str, home: Path, here: Path) -
         assert got == [], got
         found = behind(fence, home, [granted], [], [("read", granted), ("write", granted),
                                                     ("again", granted)])  # fmt: skip
-        # by namespaces only root has a device for reading alone (docs/safety.md)
+        # in the namespace fence, only root gets a device for reading only (docs/safety.md)
         assert found["may"] == [True, False, False] or fence == NAMESPACE
         assert digest(b) == before

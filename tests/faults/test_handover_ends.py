@@ -1,5 +1,5 @@
-"""One run replaces another: whatever ends it in each of its states, nothing is left and nothing is
-unguarded. The program ends itself there, so each state is met exactly."""
+"""One run replaces another. Whatever ends iopstui in each state of that, nothing is left and no fio
+is unguarded. The program ends itself at that point, so each state is met exactly."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_it_ends_in_each_state(kind: str, state: str, how: str, here: Path) -> N
         output, _ = process.communicate(timeout=60)
         assert survivors(below, 5.0) == []
         assert list(place.iterdir()) == []
-        # only the note of the scratch directory may be there after SIGKILL
+        # after SIGKILL only the note of the scratch directory may be left
         iopstui("doctor", cwd=here)
         assert how == "kill" or output == "left \n"
         fd = os.open(node, os.O_RDONLY | os.O_EXCL)
@@ -107,7 +107,7 @@ def test_it_ends_in_each_state(kind: str, state: str, how: str, here: Path) -> N
 
 
 def test_on_a_nearly_full_disk_nothing_is_left(here: Path) -> None:
-    """The next run needs other files, and there is hardly room for both."""
+    """The next run needs other files, and there is hardly room for both sets."""
     with loop(here / "disk.img") as node:
         sh("mkfs.ext4", "-q", node)
         with mounted(node, here / "mounted") as place:

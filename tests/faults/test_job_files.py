@@ -1,4 +1,4 @@
-"""Job files that did harm once, or could: not a byte of anybody's changes, behind either fence."""
+"""Job files that did harm once, or could: behind either fence, no byte of other files changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONSTRUCTOR = """
 __attribute__((constructor)) static void ran(void) { creat("%s", 0600); }
 """
 
-# text, exit codes that are fine
+# name: (job file, allowed exit codes)
 OWN = {
     "an engine by path": ("[a]\nrw=read\nsize=4k\nioengine={here}/e.so\nfoo=1", {3}),
     "an external engine": ("[a]\nrw=read\nsize=4k\nioengine=external:{here}/e.so\nfoo=1", {3}),
@@ -58,7 +58,7 @@ OWN = {
                               {0, 1, 2}),
 }  # fmt: skip
 
-# job files on a directory of the user's: what iopstui makes there is bounded
+# job files on a directory of the user: the size of what iopstui makes there is limited
 SCRATCH = {
     "an offset beyond": "[a]\nrw=write\noffset=2g\nsize=16m",
     "an increment": "[a]\nrw=write\nsize=16m\nnumjobs=4\noffset_increment=1g",
@@ -162,7 +162,7 @@ def test_no_library_is_loaded_while_a_sweep_is_planned(fence: str, here: Path, b
 def test_scratch_files_stay_as_small_as_promised(
     how: str, fence: str, here: Path, bait: Bait
 ) -> None:
-    """Without --size: 512 MiB at most, by the counters of a file system of its own."""
+    """Without --size: at most 512 MiB, by the counters of a file system of its own."""
     job = here / "job.fio"
     job.write_text(SCRATCH[how].format(here=here, F=bait.top) + "\n")
     with small(here / "mnt", 4 << 30) as place, Peak(place) as peak:
@@ -198,7 +198,8 @@ def test_without_any_fence_ones_own_writing_jobs_need_a_word(rw: str, here: Path
 
 @pytest.mark.parametrize("fence", FENCES)
 def test_a_reading_job_has_a_device_for_reading_only(fence: str, here: Path) -> None:
-    """fio's own switch is not asked: what it runs opens the device for writing itself."""
+    """The fence decides, not fio's readonly switch: the program that runs as fio opens the device
+    for writing itself."""
     with loop(here / "disk.img") as node:
         before = digest(node)
         script = here / "fio"
@@ -229,7 +230,7 @@ exec {real} "$@"
 def test_a_sweep_is_refused_before_its_first_point(
     more: str, code: int, why: str, here: Path
 ) -> None:
-    """Not before its second, for what the first has made."""
+    """Not only before the second point, because of files that the first point has made."""
     job = here / "own.fio"
     job.write_text(f"[a]\nfilename={here}/new\nsize=64k\n{more}\n")
     sweep = ("sweep", "--job", str(job), "--axis", "bs=4k,8k", "--settle", "0", "--measure", "1")
@@ -277,7 +278,7 @@ def test_new_files_get_their_names_and_nothing_else_is_left(fence: str, here: Pa
         path.unlink()
 
 
-# own job files with a use for it, and the files that there are to be afterwards
+# own job files that are useful, and the files that must exist afterwards
 LEGIT = {
     "filename of global beside a directory": (
         "[global]\nfilename=x\n[a]\ndirectory={here}/data\nrw=write\nsize=64k", {"x": 65536}),
@@ -352,14 +353,14 @@ def test_what_cannot_work_is_refused_before_it_starts(text: str, why: str, here:
 def test_files_of_a_job_leave_a_small_file_system_its_last(
     numjobs: int, rw: str, fence: str, here: Path
 ) -> None:
-    """It fills faster than anybody can look: the kernel alone can end it in time."""
+    """It fills faster than anybody can look; only a limit in the kernel can stop it in time."""
     job = here / "job.fio"
     job.write_text(f"[a]\nrw={rw}\nsize=1g\nbs=64k\nnumjobs={numjobs}\ndirectory={here}/mnt\n")
     with small(here / "mnt", 64 << 20) as place, Peak(place) as peak:
         done = iopstui("run", "--job", str(job), cwd=here, fence=fence)
         left = os.statvfs(place)
     assert peak.bytes <= 61 << 20 and left.f_bavail >= left.f_blocks // 21
-    # whichever is seen first
+    # whichever limit is reached first
     told = ("a file may grow to", "only 5 % free space left")
     assert done.returncode == 1 and any(one in done.stderr for one in told), done.stderr
     leave(here)

@@ -1,4 +1,4 @@
-"""However it ends: no fio two seconds later, settings as before, nothing left."""
+"""However iopstui ends: no fio two seconds later, settings as before, nothing left."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_fio_stopped_and_then_asked_to_end(here: Path) -> None:
 
 
 class Screen:
-    """The live screen on a terminal of its own."""
+    """The live screen in a terminal of its own."""
 
     def __init__(self, here: Path, *words: str) -> None:
         self.master, self.slave = os.openpty()
@@ -132,7 +132,7 @@ def _controlling() -> None:
     import fcntl
 
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    # under nohup it would inherit that ignored
+    # under nohup, the program would inherit that SIGHUP is ignored
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
@@ -215,5 +215,5 @@ def test_a_job_that_hangs_in_the_kernel_lets_one_quit(here: Path) -> None:
                 time.sleep(0.05)
             assert list(place.glob(".iopstui-*")) == []
             screen.close()
-            # the note of the scratch directory that the guard has removed
+            # it clears the note of the scratch directory that the guard has removed
             assert iopstui("doctor", cwd=here).returncode == 0

@@ -1,8 +1,8 @@
-"""Whatever lies on what: what is in use is refused by every name, what is nobody's may be written.
+"""Whatever the layers: a device in use is refused under each of its names, a free one may be
+written.
 
-Most of it needs kernel modules and programs that a machine may lack, and runs in the lab:
-test_lab.py.
-"""
+Most layerings need kernel modules and programs that a machine may lack, and run in the lab:
+test_lab.py."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ WHOLE: tuple[Layering, ...] = (
     layers.overlapping_partitions, layers.btrfs_image, layers.fuse_image, layers.bcache_unused,
     layers.nvmet_unused, layers.lio_fileio_on_a_device, layers.nbd_unused, layers.zram_writeback,
 )  # fmt: skip
-"""Of these, one device in use and one that is free are tried with the whole program."""
+"""In these layerings, one used device and one free device are also tried with the whole program."""
 
 
 def names_of(path: str, here: Path) -> Iterator[tuple[str, str]]:
-    """What each name is and the name: its own, and of a device a second node in a directory."""
+    """Each kind of name, and the name: the path itself and, for a device, a second node in a
+    directory."""
     yield "own name", path
     info = os.stat(path)
     if stat.S_ISBLK(info.st_mode):
@@ -44,8 +45,8 @@ def names_of(path: str, here: Path) -> Iterator[tuple[str, str]]:
 
 
 def refusal(path: str, here: Path, *words: str) -> str:
-    """Why a job that writes to it is refused, as the program itself decides: examined, locked, held
-    and granted; "" if it is not. In a process of its own, which keeps nothing open."""
+    """Why a job that writes to ``path`` is refused, decided by the program's own steps (examine,
+    lock, hold, grant); "" if it is not. In a process of its own, which keeps nothing open."""
     end, begin = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -75,7 +76,7 @@ def _decided(path: str, here: Path, words: tuple[str, ...]) -> str:
 
 
 def decisions(made: layers.Layers, here: Path) -> Iterator[tuple[str, bool]]:
-    """Each try as a row of a table, and whether it ended as it must."""
+    """Each attempt as a row of a table, and whether it ended as it must."""
     for what, path in made.used.items():
         for how, name in names_of(path, here):
             said = refusal(name, here, name)
@@ -90,11 +91,12 @@ def decisions(made: layers.Layers, here: Path) -> Iterator[tuple[str, bool]]:
 
 
 def runs(made: layers.Layers, here: Path) -> Iterator[tuple[str, bool]]:
-    """The same of the last of each kind by the whole program, with what is there afterwards."""
+    """The same with the whole program for the last used and the last free device, and whether their
+    content changed."""
     for used, found in ((True, made.used), (False, made.free)):
         for what, path in [*found.items()][-1:]:
-            # a file system may write a little by itself for some seconds after its mount, and a
-            # job writes at every try
+            # a mounted file system may write a little by itself for some seconds, but a job writes
+            # in every attempt
             for _ in range(3 if used else 1):
                 before = digest(path)
                 done = iopstui("run", path, *JOB, "--destroy-data", path, cwd=here, timeout=240)
@@ -108,7 +110,7 @@ def runs(made: layers.Layers, here: Path) -> Iterator[tuple[str, bool]]:
 
 
 def show(layering: Layering, rows: Iterator[tuple[str, bool]]) -> None:
-    """Prints the table; fails with the rows that are wrong."""
+    """Print the table; fail with the rows that are wrong."""
     wrong = []
     for row, fine in rows:
         print(f"| {'ok' if fine else 'WRONG'} | {layering.__name__} | {row} |")

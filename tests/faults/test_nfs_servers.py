@@ -22,7 +22,7 @@ SOFT = "vers=4.2,soft,timeo=10,retrans=1"
 _FIO = shutil.which("fio")
 AWAY_S = 10.0
 LONGEST_S = 150.0
-"""A busy machine takes its time; without a limit a command waits for ever."""
+"""A busy machine may need that long; a command without a time limit would wait for ever."""
 JOB = ("--job", "randread-4k", "--set", "size=4m", "--set", "iodepth=4", "--format", "jsonl")
 
 
@@ -33,7 +33,7 @@ def server(here: Path) -> Iterator[NfsServer]:
 
 
 def run(share: Path, here: Path, seconds: int) -> subprocess.Popen[str]:
-    """A job on the share that has begun to read."""
+    """Start a job on the share, and wait until it reads."""
     job = start("run", str(share), *JOB, "--set", f"runtime={seconds}", cwd=here)
     deadline = time.monotonic() + LONGEST_S
     while not any("--status-interval=1" in one for one in _commands(job.pid)):

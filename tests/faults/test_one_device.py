@@ -1,4 +1,4 @@
-"""One device under many names and in many layers: whoever uses any of them uses all of them."""
+"""One device with many names in many layers: a user of any of them uses all of them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def file_system(device: str) -> None:
 
 
 def node_of(device: str, place: Path) -> str:
-    """Another node of a device, where no one looks for nodes."""
+    """Make another node of a device, outside of /dev."""
     os.mknod(place, stat.S_IFBLK | 0o600, os.stat(device).st_rdev)
     return str(place)
 
 
 @contextlib.contextmanager
 def program(code: str, *words: str) -> Iterator[None]:
-    """Another program, which has done ``code`` when the block begins."""
+    """Another program that has run ``code`` and waits until the block ends."""
     with subprocess.Popen(
         [sys.executable, "-c", f"{code}\nprint('ready', flush=True); sys.stdin.read()", *words],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -231,13 +231,14 @@ def image(path: Path) -> None:
 @pytest.mark.parametrize("lower", [False, True])
 @pytest.mark.parametrize("place", ["upper/d/img", "merged/d/img", "linked", "bound/img"])
 def test_a_loop_device_s_file_in_an_overlay(place: str, lower: bool, here: Path) -> None:
-    """Through the overlay and beside it, by a link(2) and by a bind mount, copied up or not."""
+    """Through the overlay and through its layers, by a link(2) and by a bind mount, copied up or
+    not."""
     with overlay(here) as top, ExitStack() as stack:
         made = top / ("lower" if lower else "merged") / "d/img"
         image(made)
         through = place.startswith("merged")
         if lower:
-            os.utime(top / "merged/d/img")  # copied up
+            os.utime(top / "merged/d/img")  # this copies it up
         a = stack.enter_context(attached(str(top / ("upper" if through else "merged") / "d/img")))
         stack.enter_context(mounted(a, here / "mnt", *QUIET))
         if place == "linked":
@@ -293,7 +294,7 @@ def test_nothing_can_mount_what_lies_below_while_it_is_written(here: Path) -> No
 
 @contextlib.contextmanager
 def flipping(link: Path, *targets: Path) -> Iterator[None]:
-    """A link that names another of ``targets`` as fast as it can."""
+    """Point the link at each of ``targets`` in turn, as fast as possible."""
     over = threading.Event()
 
     def flip() -> None:
@@ -316,8 +317,8 @@ def flipping(link: Path, *targets: Path) -> Iterator[None]:
 
 @pytest.mark.parametrize("fence", FENCES)
 def test_a_word_is_for_one_file_alone(fence: str, here: Path) -> None:
-    """However a name flips: of two files that it names, one at most is written in one run, and
-    only the one that was examined."""
+    """However fast a link changes between two files: one run writes at most one of them, and only
+    the one that was examined."""
     files = [here / "one", here / "two"]
     link = here / "link"
     job = here / "job.fio"
@@ -333,7 +334,7 @@ def test_a_word_is_for_one_file_alone(fence: str, here: Path) -> None:
         link.unlink()
 
 
-# only what does no harm if a defect lets it be written
+# only files that are harmless to write, in case a defect lets a job do so
 KERNEL = ("/proc/self/mem", "/proc/self/comm", "/proc/self/coredump_filter",
           "/sys/block/{loop}/queue/rq_affinity", "/dev/null", "/dev/zero")  # fmt: skip
 

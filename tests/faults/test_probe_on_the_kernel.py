@@ -1,7 +1,6 @@
-"""The probe against other counters of the kernel: diskstats, raw trace events, its programs.
+"""The probe against other counters of the kernel: diskstats, raw trace events, its loaded programs.
 
-What needs a disk of one queue on several CPUs runs in the lab.
-"""
+Tests that need a disk with one queue for several CPUs run in the lab."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
 from iopstui.model.samples import ProbeSample
 
 ROOTS = Roots()
-# an emulated CPU takes much longer for everything that is not waiting
+# an emulated CPU takes much longer for all it computes
 EMULATED = "TCG" in Path("/proc/cpuinfo").read_text()
 FIELDS = {"read": (0, 3), "write": (4, 7), "discard": (11, 14)}
 
@@ -51,7 +50,7 @@ def name_of(node: str) -> str:
 
 
 class Probed:
-    """What the probe and diskstats count between two quiet moments."""
+    """Counts of the probe and of diskstats between two moments without I/O."""
 
     def __init__(self, names: list[str]) -> None:
         self._probe = BpfProbe(regions(names, read_devices(ROOTS), ROOTS), 1, Clock(), ROOTS)
@@ -77,7 +76,7 @@ class Probed:
         }
 
     def _reading(self) -> ProbeSample:
-        """One of a quiet moment: what was under way has been counted."""
+        """A reading at a moment without I/O, when all requests have been counted."""
         deadline, quiet = time.monotonic() + 5.0, 0
         last: ProbeSample | None = None
         while quiet < 5:
@@ -106,7 +105,7 @@ def fio(node: str, *options: str) -> None:
     [
         (("--rw=randread", "--bs=4k", "--iodepth=8"), 4, 0.001),
         (("--rw=randrw", "--bs=16k", "--iodepth=4"), 12, 0.001),
-        # of a loop device's buffered writes a few end without the tracepoint
+        # a few buffered writes of a loop device end without the tracepoint
         (("--rw=write", "--bs=1m", "--iodepth=2"), 300, 0.005),
         (("--rw=randtrim", "--bs=64k", "--iodepth=1", "--rate_iops=200"), 0, 0.001),
     ],
@@ -114,8 +113,8 @@ def fio(node: str, *options: str) -> None:
 def test_counts_and_times_are_those_of_diskstats(
     disk: str, options: tuple[str, ...], own_us: int, untold: float
 ) -> None:
-    """The kernel's own clocks stand around the probes: ``own_us`` is what it takes between them,
-    to tell the program of its completion (for each page of it)."""
+    """The kernel reads its clock before and after the probe's programs. In between it takes
+    ``own_us`` to tell the program of the completion, for each of its pages."""
     name = name_of(disk)
     with Probed([name]) as probed:
         fio(disk, *options)
@@ -179,7 +178,7 @@ def test_percentiles_are_those_of_the_raw_events_of_the_same_requests(disk: str)
     ours = probed.interval.disks[name]["read"].device.bins
     assert sum(bins.values()) == pytest.approx(sum(ours.values()), rel=0.001)
     for p in (50.0, 90.0, 99.0, 99.9):
-        # one in five hundred may be interrupted between the two readings of the clock
+        # one in five hundred may be interrupted between the two clock readings
         near = percentiles(bins, (p - 0.2, min(p + 0.2, 100.0)))
         mine = percentiles(ours, (p,))[p]
         assert min(near.values()) * (1 - 1 / 64) - 1500 <= mine, p
@@ -222,7 +221,7 @@ def test_a_mirror_and_the_disks_below_it(disk: str, here: Path) -> None:
             count = FIELDS[kind][0]
             upper = found.disks[above][kind].device.ios
             assert upper == pytest.approx(probed.diskstats[above][count], abs=2) and upper > 300
-            # besides, the mirror writes down itself which parts of it are in use
+            # the mirror also writes its bitmap of regions in use
             for one in below:
                 lower = found.disks[one][kind].device.ios
                 assert lower == pytest.approx(probed.diskstats[one][count], abs=2), (one, kind)
@@ -266,7 +265,7 @@ def test_what_is_sent_again_is_counted_once() -> None:
     found, counted = probed.interval, probed.diskstats[name][0]
     assert found is not None and not found.missed
     assert found.requeued_s, "the kernel has sent some again"
-    # a program that is interrupted by another, as on a slow emulated CPU, counts one less
+    # a program that another one interrupts, as on a slow emulated CPU, does not count its request
     least = counted - 2 - (found.skipped or 0)
     assert least <= found.disks[name]["read"].device.ios <= counted + 2 and counted > 300
 
@@ -305,7 +304,7 @@ def test_rq_affinity_is_seen_as_it_is(affinity: int) -> None:
 
 
 def bpf_programs() -> int:
-    """How many the kernel holds (BPF_PROG_GET_NEXT_ID)."""
+    """The number of BPF programs in the kernel (BPF_PROG_GET_NEXT_ID)."""
     attr = (ctypes.c_uint32 * 32)()
     call, number, count = ctypes.CDLL(None).syscall, NUMBERS[platform.machine()], 0
     while call(number, 11, ctypes.byref(attr), ctypes.sizeof(attr)) == 0:

@@ -1,4 +1,4 @@
-"""Every way to write, on every kind of device in use: refused, and not a byte changed."""
+"""Every way to write, on every kind of device in use: refused, and no byte changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODES = {
 @contextlib.contextmanager
 def mounted_partition(node: str, place: Path) -> Iterator[list[str]]:
     part = one_partition(node)
-    # else the kernel itself writes inode tables and bitmaps in the first seconds after the mount
+    # otherwise the kernel writes inode tables and bitmaps in the first seconds after the mount
     sh("mkfs.ext4", "-q", "-O", "^has_journal", "-E", "lazy_itable_init=0", part)
     with mounted(part, place / "mnt", "-o", "no_prefetch_block_bitmaps,noinit_itable"):
         yield [node, part]
@@ -83,7 +83,8 @@ def btrfs_member(node: str, place: Path) -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def opened_by_another(node: str, place: Path) -> Iterator[list[str]]:
-    """As a virtual machine has its disk: open for writing, not exclusively."""
+    """A program that has the device open for writing but not exclusively, like a virtual
+    machine."""
     import subprocess
     import sys
 
@@ -127,7 +128,7 @@ UNUSED: list[tuple[Kind, str]] = [(gpt_unused, "gpt"), (blank, "seems empty")]
 
 
 def swapped_out() -> int:
-    """Pages, since the machine began."""
+    """Pages swapped out since the machine started."""
     rows = (line.split() for line in Path("/proc/vmstat").read_text().splitlines())
     return next(int(row[1]) for row in rows if row[0] == "pswpout")
 
@@ -148,7 +149,7 @@ def test_a_device_in_use_is_never_written(kind: Kind, why: str, here: Path) -> N
                 code, said = attempt(target, mode, here, "--destroy-data", target)
                 assert code == 3, (target, mode, said)
                 assert "in use" in said and why in said and "no override" in said.lower()
-                # swap is the kernel's to write to
+                # the kernel itself may write to the swap device
                 assert digest(target) == before or swapped_out() > swapped, (target, mode)
 
 

@@ -1,4 +1,4 @@
-"""Values that fio takes and never ends with are refused before anything is started."""
+"""Values with which fio would never end are refused before anything starts."""
 
 from __future__ import annotations
 

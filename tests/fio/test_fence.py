@@ -1,4 +1,4 @@
-"""Which fence is taken."""
+"""Which fence is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fence speaks to the kernel in numbers: they are those of the kernel's headers."""
+"""The fence uses the kernel's numbers: they must be those of the kernel's headers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_numbers_are_the_kernel_s() -> None:
 
 
 def test_what_every_fio_may_read_and_execute_is_the_system_s() -> None:
-    """Nobody's home, nothing that a user may write, no device with data on it."""
+    """No user's home, nothing that a user may write, no device with data on it."""
     tops = [f"{top}/{lib}" for top in ("", "/usr") for lib in ("lib", "lib32", "lib64")]
     more = ["/usr/libexec", "/usr/local/lib", "/usr/local/lib64", "/nix/store", "/gnu/store"]
     assert sorted(fence.LIBRARIES) == sorted([*tops, *more])
@@ -51,7 +51,7 @@ def test_what_every_fio_may_read_and_execute_is_the_system_s() -> None:
 
 
 def test_a_mount_keeps_what_it_forbids(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A mount's own limits are given again, for a remount would drop them."""
+    """A remount would drop a mount's own options, so they are set again."""
     flags = {
         "rw": 0, "ro": 1, "nosuid": 2, "nodev": 4, "noexec": 8, "noatime": 1024,
         "nodiratime": 2048, "relatime": 1 << 21, "ro,nosuid,relatime": 1 | 2 | 1 << 21,
@@ -66,7 +66,7 @@ def test_a_mount_keeps_what_it_forbids(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_every_mount_loses_the_rights_it_is_not_named_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mounts become ro, nodev and noexec unless named; the options that they have are kept."""
+    """Mounts become ro, nodev and noexec unless they are granted; their own options stay."""
     keep = fence.MS_NOATIME
     mounts = [(path, keep) for path in ("/", "/data", "/dev/vda", "/usr/lib", "/usr/lib/x")]
     given: dict[str, int] = {}
@@ -99,7 +99,7 @@ def test_every_mount_loses_the_rights_it_is_not_named_for(monkeypatch: pytest.Mo
 
 
 def test_a_specification_may_be_in_a_file(tmp_path: Path) -> None:
-    """Names of files are bytes: those that are no UTF-8 come back as they were."""
+    """File names are bytes: names that are not valid UTF-8 come back unchanged."""
     spec = {"kind": "none", "own": ["/tmp/\udcff"]}
     assert fence.parse_specification(fence.specification_text(spec)) == spec
     file = tmp_path / "spec"
@@ -123,7 +123,7 @@ _GRANTS = st.lists(st.tuples(_PATHS, *[st.integers(0, 1 << 64)] * 3).map(list), 
 )
 @example({"kind": "none", "own": ["/a\nwrite 1 2 0 /b", "/\\", "/\\n", "/\\\n", "/\r", "/ "]})
 def test_what_a_specification_names_comes_back_whatever_it_is_called(spec: fence.Spec) -> None:
-    """A name that could end its line would be granted as another file."""
+    """A name that could end its line would grant another file."""
     text = fence.specification_text(spec)
     assert fence.parse_specification(text) == spec
     with tempfile.NamedTemporaryFile() as file:
@@ -151,7 +151,7 @@ def test_what_is_below_a_program_s_directory() -> None:
 
 
 def test_a_grant_is_for_the_very_file_and_never_for_a_link(tmp_path: Path) -> None:
-    """A link that was put in a file's place could have any number."""
+    """A link put in a file's place would grant any file."""
     file, link = tmp_path / "file", tmp_path / "link"
     file.write_text("x")
     link.symlink_to(file)

@@ -31,7 +31,7 @@ def program(path: Path, *lines: str) -> str:
 
 @pytest.mark.usefixtures("hurried")
 def test_a_fio_that_works_is_waited_for(tmp_path: Path) -> None:
-    """As on a machine with too much to do."""
+    """The fio is slow, as on an overloaded machine."""
     slow = program(tmp_path / "fio", "while time.process_time() < 1.2: pass", "print('fio-3.39')")
     assert find_fio(slow).version == (3, 39)
 
@@ -64,7 +64,7 @@ def test_a_fio_that_prints_for_ever_takes_no_memory(
 def test_what_a_fio_has_started_ends_with_it(
     last: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As of a script that does not become the fio which it starts, and of one that leaves it."""
+    """Two scripts that start fio: one waits for it, one leaves it running."""
     outputs: list[int] = []
 
     def started(*words: object) -> object:
@@ -80,7 +80,7 @@ def test_what_a_fio_has_started_ends_with_it(
     with pytest.raises(Missing, match="does not respond"):
         find_fio(str(script))
     with open(outputs[0], "rb", buffering=0) as output:
-        # its end: nobody can write to it any more
+        # end of file: no process can write to it any more
         assert select.select([output], [], [], 60)[0]
         assert output.read(99) == b""
 
@@ -105,7 +105,7 @@ def test_what_a_process_has_used() -> None:
 
 
 def test_a_process_that_is_gone() -> None:
-    none = 2**22 + 1  # above the highest PID there can be
+    none = 2**22 + 1  # above the highest PID possible
     assert processes.cpu_s(none) is None
     assert not processes.waits_for_cpu(none)
     assert processes.start_time(none) is None
@@ -114,7 +114,7 @@ def test_a_process_that_is_gone() -> None:
 def test_a_limit_is_not_a_missing_fio(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fio: str
 ) -> None:
-    # one that no other test has asked
+    # a path that no other test has asked
     own = tmp_path / "fio"
     own.symlink_to(fio)
 
@@ -137,7 +137,7 @@ def test_a_fio_that_crashes_is_not_one_that_is_missing(tmp_path: Path) -> None:
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Each question to fio from now on."""
+    """All questions to fio from now on."""
     ask, asked = fio_inspect.run_fio, []
 
     def noted(*words: object) -> object:
@@ -159,7 +159,7 @@ def test_a_fio_is_asked_for_its_version_once_and_a_new_one_again(
     assert find_fio(path).version == (3, 42) and len(asked) == 2
 
 
-# -- what it says, played by hand
+# -- fio's answers, made by hand
 
 
 Answer = subprocess.CompletedProcess[str]
@@ -180,7 +180,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> list[list[st
 
 
 def refusal(monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> UsageError:
-    """What is said of a job if fio answers so."""
+    """The refusal of a job for which fio gives these answers."""
     answering(monkeypatch, *answers)
     with pytest.raises(UsageError) as caught:
         fio_inspect.inspect(FIO, Path("/jobs/a.fio"), "the job")
@@ -256,7 +256,7 @@ END = "parse    7 Parsing section [iopstui-end]\n"
 
 @pytest.mark.parametrize("writes", [True, False])
 def test_how_fio_reads_a_job(monkeypatch: pytest.MonkeyPatch, writes: bool) -> None:
-    """Its read-only switch stops it before the end where the job writes."""
+    """If the job writes, fio's read-only switch stops it early."""
     answers = [answer("")] if writes else []
     asked = answering(monkeypatch, *answers, answer(PARSED + END))
     found = fio_inspect.inspect(FIO, Path("/jobs/a.fio"), "the job")
@@ -353,7 +353,7 @@ def test_only_a_job_that_fio_s_own_switch_stops_is_asked_about_again(
 
 
 def test_what_a_fio_and_its_children_have_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of them may be gone by now."""
+    """One of the children may be gone by now."""
     used = {7: 1.5, 8: 0.25, 9: None}
     monkeypatch.setattr(fio_inspect, "cpu_s", used.__getitem__)
     monkeypatch.setattr(fio_inspect, "children", lambda pid: {7: [8, 9]}[pid])

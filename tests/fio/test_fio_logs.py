@@ -1,4 +1,5 @@
-"""Logs that a job has fio write: never over anything, and only where they were meant."""
+"""Logs that a job has fio write: they overwrite nothing, and are written only where the user
+said."""
 
 from __future__ import annotations
 
@@ -117,7 +118,7 @@ def test_a_directory_that_is_none_is_a_mistake(tmp_path: Path) -> None:
 def test_of_a_run_that_never_started_there_are_no_logs(tmp_path: Path) -> None:
     found = logs("[a]\nwrite_lat_log=x", tmp_path)
     assert found.directory is not None
-    # its guard removes all directories of a run that was held
+    # the guard removes all directories of a run that was stopped
     shutil.rmtree(found.directory)
     assert found.publish() == [] and list(tmp_path.iterdir()) == []
     found.close()

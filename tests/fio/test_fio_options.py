@@ -24,7 +24,7 @@ NAMES = dict.fromkeys(("iodepth", "iodepth_batch", "iodepth_low", "numjobs"), ""
         ("rwmixread=170", "", "out of range: 170"),
         ("exec_prerun=ls", "", "runs a command"),
         ("ioengine=libiao", "", "did you mean libaio?"),
-        # what iopstui itself would be told by it, were it not for the list of options
+        # fio has these, but not in a job file, or not for this engine
         ("output=/tmp/x", "", "no option output"),
         ("sqthread_poll=1", "psync", "no option sqthread_poll"),
     ],

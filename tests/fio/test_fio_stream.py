@@ -126,7 +126,8 @@ def test_messages_between_any_two_lines_lose_no_document(
 ) -> None:
     lines = CLEAN.split(b"\n")
     for place, message in sorted(places, reverse=True):
-        # in a document that has hardly begun, `{` and its end are another's beginning
+        # right at the beginning of a document, `{` and its end would look like another document's
+        # beginning
         lines.insert(place + 1 if lines[place - 1] == b"{" else max(place, 2), message)
     found = items([b"\n".join(lines)])
     assert documents(found) == documents(items([CLEAN]))
@@ -140,7 +141,7 @@ def test_messages_between_any_two_lines_lose_no_document(
 def test_pieces_of_a_job_s_messages_anywhere_make_no_document_wrong(
     intruders: list[tuple[int, int]], cuts: list[int], shift: int
 ) -> None:
-    """As fio does it: it writes a document in pieces of 4096 bytes, its jobs their messages."""
+    """fio writes a document in pieces of 4096 bytes, and its jobs may write messages in between."""
     flood = b"".join(message + b"\n" for message in MESSAGES[:3]) * 600
     flood = flood[shift:]
     ends = [match.end() for match in re.finditer(rb"^\}\n", CLEAN, re.M)]
@@ -153,7 +154,8 @@ def test_pieces_of_a_job_s_messages_anywhere_make_no_document_wrong(
     text = b"".join(pieces)
     found = items([text])
     whole = documents(items([CLEAN]))
-    # what was cut several times in one place may be lost, and is named then; it is never wrong
+    # a document that was cut several times in one place may be lost, and is then reported; it is
+    # never wrong
     assert all(one in whole for one in documents(found))
     broken = [item for item in found if isinstance(item, BrokenDocument)]
     assert len(documents(found)) + len(broken) == len(whole)
@@ -162,7 +164,7 @@ def test_pieces_of_a_job_s_messages_anywhere_make_no_document_wrong(
 
 
 def test_a_line_that_can_t_be_mended_is_not_guessed() -> None:
-    """Where the number was cut is not known: 12, 124 or 1234 are all one."""
+    """Where the number was cut is unknown: 12, 124 and 1234 are all possible."""
     torn = pretty({"fio version": "x", "n": 1234, "m": 5}).replace(b"1234", b"12\x073\nword 34")
     assert [type(item) for item in items([torn])] == [BrokenDocument]
 
@@ -321,7 +323,8 @@ def test_no_document_however_strange_makes_it_fail(jobs: list[Any], timestamp: A
 
 
 def test_a_document_without_an_end_is_given_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever writes lines of such a length is no fio, and there is nothing to take out of them."""
+    """Only another program than fio writes such long lines, and nothing can be removed from
+    them."""
     looked: list[int] = []
     monkeypatch.setattr(framing, "_cuts", lambda body, at: iter(looked.append(at) or ()))
     line = b'  "a": ' + b"1" * 300_000
@@ -344,7 +347,7 @@ def test_a_mean_of_0_is_one_only_if_something_was_measured(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_that_look_alike_are_read_as_each_alone(name: str) -> None:
-    """What is read once for several rows is of rows that say the same."""
+    """Only rows with the same content are parsed together."""
     data = next(item.data for item in reversed(items([raw(name)]))
                 if isinstance(item, Document))  # fmt: skip
     others = [{**row, "write": {"total_ios": 0, "runtime": at}, "trim": {"total_ios": 0},

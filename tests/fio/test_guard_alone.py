@@ -1,4 +1,4 @@
-"""The guard by itself, around a shell instead of fio: what it starts, obeys, says and leaves."""
+"""The guard by itself, around a shell instead of fio: what it starts, obeys, prints and leaves."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Run:
         return (self.private / name).read_text()
 
     def ready(self) -> None:
-        """Until the script has said something."""
+        """Wait until the script has printed something."""
         while not (self.private / "stdout").exists() or not self.text("stdout"):
             os.sched_yield()
 
@@ -145,7 +145,7 @@ def test_without_its_fence_nothing_is_executed(tmp_path: Path) -> None:
 
 
 class Machine:
-    """Processes 10 (fio) and 11; whoever is sent what, and when."""
+    """Processes 10 (fio) and 11; records the signals they are sent, and when."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
@@ -225,7 +225,8 @@ def test_the_end_of_orders_is_a_stop(machine: Machine) -> None:
 
 
 def silence(machine: Machine, *looks: float) -> list[tuple[int, int]]:
-    """At each of these seconds the guard looks, and nothing has come."""
+    """Let the guard look at each of these seconds, without any order or report. Returns the signals
+    sent."""
     for machine.now in looks:
         machine.guard.watch_deadline(False)
     return machine.sent
@@ -310,6 +311,6 @@ def test_one_that_is_held_and_not_wanted_starts_nothing(tmp_path: Path, word: st
         one.order(f"go {time.monotonic_ns() + 3600 * 10**9}")
         one.order(word)
     assert one.rest() == ["over"]
-    # after an order iopstui removes them, or another run uses them
+    # after an order iopstui removes the directories, or another run uses them
     left = word is not None
     assert (one.private.exists(), one.scratch.exists()) == (left, left)

@@ -1,4 +1,4 @@
-"""The kernel keeps fio from everything it was not granted, whatever it tries: by either fence."""
+"""With either fence the kernel denies fio everything that was not granted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iopstui.fio.fence import LANDLOCK, NAMESPACE, Fence, fenced_command, grant,
 from iopstui.fio.inspect import run_fio
 from iopstui.fio.process import FioProcess, abandoned_directories, private_directory
 
-# not that of a virtual environment, which reads files beside it
+# not the Python of a virtual environment, which reads files beside it
 PYTHON = os.path.realpath(sys.executable)
 NO_LANDLOCK = Path(__file__).parents[1] / "helpers" / "no_landlock.py"
 
@@ -115,8 +115,8 @@ CAPABILITIES = "print(*[l.split()[1] for l in open('/proc/self/status') if l[:3]
 @pytest.mark.usefixtures("kind")
 @pytest.mark.parametrize("way", ["read", "write"])
 def test_who_may_open_a_character_device_does_not_administrate(way: str) -> None:
-    """With CAP_SYS_ADMIN the kernel would pass any NVMe command through a descriptor that was
-    opened for reading."""
+    """With CAP_SYS_ADMIN the kernel would accept any NVMe command on a descriptor opened for
+    reading."""
     words = [PYTHON, "-I", "-S", "-c", CAPABILITIES]
     given = Fence(read=(grant("/dev/full"),)) if way == "read" else Fence(
         write=(grant("/dev/full"),))  # fmt: skip
@@ -129,8 +129,8 @@ def test_who_may_open_a_character_device_does_not_administrate(way: str) -> None
 
 @pytest.mark.usefixtures("kind")
 def test_what_is_asked_is_fenced_in_and_who_asks_is_not(place: Path) -> None:
-    """Landlock fences the thread alone that starts it: neither those that were there before nor
-    those that come after."""
+    """Landlock restricts only the thread that starts the question: neither threads that were there
+    before nor later ones."""
     there, asked = threading.Event(), threading.Event()
     before: list[str] = []
     after: list[str] = []
@@ -199,13 +199,13 @@ def test_what_goes_wrong_in_the_thread_is_told_where_it_was_asked(
 def test_what_is_not_granted_is_not_even_read(kind: str, place: Path) -> None:
     answers = attempt(Fence(), f"read:{place}/other", "read:/etc/passwd")
     assert answers["read:/etc/passwd"]
-    # in a mount namespace it could be read, but neither loaded, changed nor executed
+    # in a mount namespace the file can be read, but not loaded, changed or executed
     assert answers[f"read:{place}/other"] == (kind == NAMESPACE)
 
 
 @pytest.mark.usefixtures("kind")
 def test_no_library_is_loaded_from_elsewhere(tmp_path: Path) -> None:
-    """A real one, copied to where job files come from."""
+    """A copy of a real library, in the directory of a job file."""
     with open("/proc/self/maps") as maps:
         library = next(line.split()[-1] for line in maps if "/libc.so" in line or "/libc-" in line)
     copy = tmp_path / "engine.so"
@@ -252,7 +252,8 @@ def test_relative_names_work_where_fio_is_started(place: Path) -> None:
 
 @pytest.mark.usefixtures("kind")
 def test_a_file_that_becomes_too_long_is_no_death_by_signal() -> None:
-    """By its default action SIGXFSZ would end fio without a word; ignored it is EFBIG."""
+    """By default SIGXFSZ would end fio without a message; if it is ignored, write(2) fails with
+    EFBIG."""
     command = ["/usr/bin/env", "cat", "/proc/self/status"]
     own = Fence(open=("/bin", "/usr/bin"), fsize=1 << 20)
     spec = fence_exec.parse_specification(fence.specification(own, command[0]))
@@ -288,7 +289,7 @@ def test_what_is_fenced_in_sees_no_other_process(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("more", [[], ["--no-namespaces"]])
 def test_the_fence_there_is_is_found(more: list[str]) -> None:
-    """Asked of the kernel, not of its version: it can be switched off."""
+    """The kernel itself is asked, not its version: a fence can be switched off."""
     kind = [sys.executable, "-I", "-S", fence_exec.__file__, "--kind"]
     done = subprocess.run([sys.executable, str(NO_LANDLOCK), *more, *kind], capture_output=True,
                           text=True, check=True)  # fmt: skip
@@ -296,7 +297,7 @@ def test_the_fence_there_is_is_found(more: list[str]) -> None:
 
 
 def fence_without_landlock() -> str:
-    # an ordinary user's namespaces may be switched off
+    # namespaces may be switched off for ordinary users
     return NAMESPACE if os.geteuid() == 0 or _user_namespaces() else "none"
 
 
@@ -318,7 +319,7 @@ def test_private_directories_of_the_living_are_left_alone(
 
 
 def test_a_file_system_whose_server_is_gone_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """statvfs(2) on it never returns; that its mount is read-only the kernel says itself."""
+    """statvfs(2) would never return there. The kernel's flags show that the mount is read-only."""
     flags = {"/": 0, "/gone": 0}
 
     def mount(source: str | None, target: str, kind: str | None, wanted: int) -> None:

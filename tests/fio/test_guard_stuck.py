@@ -1,4 +1,4 @@
-"""A process is said to hang only if it does."""
+"""A process is reported as hanging only if it hangs."""
 
 from __future__ import annotations
 

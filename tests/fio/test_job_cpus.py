@@ -1,4 +1,4 @@
-"""CPUs that a job names: those that are not there, and what is none."""
+"""CPUs that a job names: missing ones, and texts that name no CPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read out of a job's text, and what is said of a file that is no job."""
+"""What is read from a job's text, and messages about files that are not job files."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_byte_order_mark_is_told_with_what_takes_it_away(tmp_path: Path) -> No
     file.write_bytes(b"\xef\xbb\xbf[global]\nrw=read\n[a]\n")
     message, hint = refused(file)
     assert message.endswith("starts with a byte order mark, which fio does not understand.")
-    # the mend is one
+    # the command in the hint works
     subprocess.run(hint.partition(": ")[2], shell=True, check=True)
     assert file.read_bytes() == b"[global]\nrw=read\n[a]\n"
 

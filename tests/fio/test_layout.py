@@ -1,4 +1,4 @@
-"""Making a job's files, and noticing that it goes no further."""
+"""Lay out a job's files, and notice when that makes no progress."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from iopstui.model.fio import jobfile
 
 
 def only(text: str) -> dict[str, str]:
-    """Its options, but for the clock, which is always the one that fio has at once."""
+    """The options of the only section, without the clock, which is always the one that needs no
+    calibration."""
     sections = jobfile.effective_sections(layout_text(text))
     assert len(sections) == 1
     options = dict(sections[0].options)
@@ -52,7 +53,7 @@ def test_a_standstill_is_one_after_a_while() -> None:
     stall = StallDetector()
     assert not stall.feed(0.0, STILL)
     assert not stall.feed(IDLE_S, STILL)
-    # fio's main process always does a little
+    # fio's main process always uses a little CPU time
     assert stall.feed(IDLE_S + 1, replace(STILL, busy_s=0.3))
     assert stall.feed(IDLE_S + 2, replace(STILL, busy_s=0.31))
 
@@ -87,7 +88,7 @@ def test_the_smallest_block_and_the_smallest_file() -> None:
 
 
 def test_how_much_is_hardly_anything() -> None:
-    """fio's main process looks every 10 ms whether its jobs have ended: a twentieth of a CPU."""
+    """fio's main process checks its jobs every 10 ms: this may use up to a twentieth of a CPU."""
     for seconds, busy, stalled in ((31.0, 1.55, True), (31.0, 1.56, False)):
         stall = StallDetector()
         stall.feed(0.0, STILL)

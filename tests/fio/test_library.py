@@ -90,7 +90,7 @@ def test_one_command_does_what_the_document_s_script_does() -> None:
 @each_job
 def test_each_job_has_an_engine_and_none_says_where_it_works(job: jobs.ShippedJob) -> None:
     sections = options(job.name)
-    # fio loads its engine only to run it, and not every job is run by a test
+    # fio loads an engine only when it runs the job, and not every job runs in a test
     assert sections["global"]["ioengine"] in ("libaio", "io_uring", "io_uring_cmd", "sync")
     for section in sections.values():
         assert "directory" not in section
@@ -98,7 +98,7 @@ def test_each_job_has_an_engine_and_none_says_where_it_works(job: jobs.ShippedJo
 
 
 def test_fio_understands_them(fio: str, tmp_path: Path) -> None:
-    """All of them in one start; what it does not understand it names."""
+    """fio parses all of them in one start and names what it does not understand."""
     files = [str(job.path) for job in SHIPPED]
     done = subprocess.run([fio, "--parse-only", *files], cwd=tmp_path, capture_output=True)
     assert done.returncode == 0, (done.stdout + done.stderr).decode(errors="replace")
@@ -227,7 +227,8 @@ def test_a_name_is_found_and_so_is_a_beginning_only_one_has() -> None:
 
 
 def test_a_whole_name_is_never_ambiguous() -> None:
-    assert find_shipped("azure-read").name == "azure-read"  # azure-readwrite begins so too
+    # the name of azure-readwrite begins in the same way
+    assert find_shipped("azure-read").name == "azure-read"
 
 
 @pytest.mark.parametrize("find", [find_job, find_shipped])
@@ -284,7 +285,7 @@ def test_a_copy_is_not_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An installed package without jobs, in a directory that can be filled."""
+    """An installed package without jobs, in a directory that the test fills."""
     (tmp_path / "iopstui").mkdir()
     monkeypatch.setattr("iopstui.__file__", str(tmp_path / "iopstui" / "__init__.py"))
     return tmp_path

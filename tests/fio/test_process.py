@@ -1,4 +1,4 @@
-"""What iopstui itself does with a fio that it has started; the guard is played by hand."""
+"""How iopstui handles a started fio; the test plays the guard."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from iopstui.linux.process.limits import hint_for_limit
 
 
 class Pipes:
-    """In the place of a guard: what it says, and what it is told."""
+    """In place of a guard: its reports, and the orders to it."""
 
     def __init__(self, command: list[str], **more: Any) -> None:
         self.command, self.more, self.pid = command, more, os.getpid()
@@ -103,7 +103,7 @@ def test_of_a_guard_that_was_killed_the_fio_is_killed(
     made: Callable[..., Made], monkeypatch: pytest.MonkeyPatch, over: bool, same: bool,
     killed: list[int],
 ) -> None:  # fmt: skip
-    """Unless it has ended, and its number is another process's by now."""
+    """fio is not killed if it has ended, because its number may be another process's by now."""
     sent: list[tuple[int, int]] = []
     monkeypatch.setattr(process.fio_guard, "send", lambda *one: sent.append(one))
     monkeypatch.setattr(process.fio_guard, "descendants", lambda pid: [8] if pid == 77 else [])
@@ -150,7 +150,7 @@ def test_output_is_read_once_and_given_back(
 def test_fio_s_main_process_gets_room_for_what_nobody_has_read(
     made: Callable[..., Made], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """prlimit(2): the fence's limit is that of its jobs."""
+    """prlimit(2): the fence's limit on file sizes is meant for the jobs only."""
     limits: list[Any] = []
 
     def prlimit(pid: int, kind: int, new: tuple[int, int] | None = None) -> tuple[int, int]:
@@ -215,7 +215,7 @@ def test_the_guard_is_told_that_we_live_and_is_continued(
 
 
 def test_of_messages_without_end_the_last_are_kept(made: Callable[..., Made]) -> None:
-    """A hundred megabytes of complaints stayed in memory."""
+    """Endless messages must not be kept in memory or on disk."""
     fio, guard = made()
     path = fio.private / "stderr"
     path.write_bytes(b"fio: a complaint\n" * (3 << 16) + b"fio: the last one\n")

@@ -1,4 +1,4 @@
-"""What each key of a row of fio's document becomes, and what stands for one that isn't there."""
+"""What each key of a row in fio's document becomes, and what replaces a missing key."""
 
 from __future__ import annotations
 
@@ -97,12 +97,13 @@ UNKNOWN = 0x7FFFFFFF
 def test_what_fio_does_not_know_is_not_left(
     eta: object, options: dict[str, str], left: int | None
 ) -> None:
-    """More than ten times what was planned, and a minute, is fio's guess of a job that waits."""
+    """fio guesses for a waiting job: more than ten times the planned time, and more than a
+    minute."""
     assert job(eta=eta, **{"job options": options}).eta_s == left
 
 
 def test_old_fio_times_lat_alone_only_with_its_percentiles() -> None:
-    """Before 3.19 the histogram is all there is, and it is clat's without lat_percentiles."""
+    """Before 3.19 only the histogram shows what was timed; without lat_percentiles it is clat's."""
     old = {**READ, "lat_ns": {"mean": 9.5, "max": 90}}
     for options, timed in (({}, False), ({"lat_percentiles": "1"}, True)):
         options = {"disable_clat": "1", **options}
@@ -117,7 +118,7 @@ def test_what_is_not_a_document_of_rows(junk: object) -> None:
 
 @pytest.mark.parametrize("key", ["iodepth_level", "job options"])
 def test_what_is_nested_too_deeply_is_no_status(key: str) -> None:
-    """What reads large documents takes 1,024 levels, Python's own less."""
+    """orjson accepts 1,024 levels, Python's json fewer."""
     rows = []
     for _ in range(2):
         deep: list[Any] = []

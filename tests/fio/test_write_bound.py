@@ -1,4 +1,4 @@
-"""What a job may write at most. Real fio is the oracle in tests/system/test_writing_no_more.py."""
+"""The most that a job may write. tests/system/test_writing_no_more.py compares with real fio."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def frame(host: str, chance: random.Random, t: float, wall_ms: float, seconds: f
 
 
 def finals(host: str, rows: list[Row], more: int = 0) -> Row:
-    """The end of a run of which fio counts as much as the frames have (and ``more``)."""
+    """The end of a run: fio's totals are those of the frames (plus ``more``)."""
     directions = {
         name: {"total_ios": sum(row["fio"][name]["ios"] for row in rows) + more * (name == "read"),
                "counted_by": "samples"}
@@ -66,7 +66,7 @@ def finals(host: str, rows: list[Row], more: int = 0) -> Row:
 
 def stream(host: str, seed: int, seconds: int = 5, begin_ms: float = START_MS,
            last: float = 0.4, more: int = 0) -> list[Row]:  # fmt: skip
-    """A whole run: ``seconds`` frames, a short last one, and its end."""
+    """The lines of a whole run: ``seconds`` frames, a short last one, and the end."""
     chance = random.Random(seed)
     rows = [frame(host, chance, n + 1.0, begin_ms + (n + 1) * 1000) for n in range(seconds)]
     if last:

@@ -1,4 +1,4 @@
-"""Another machine's clocks: the truth lies within offset ± error, whatever the way takes."""
+"""Another machine's clock: the truth is within offset ± error, however long messages take."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def test_starts_are_as_far_apart_as_the_first_and_the_last_can_be_together() -> 
 
 
 class Far:
-    """A machine whose clock is ``ahead`` of ours (ns) at our 0, runs by ``drift`` faster, and is
-    asked over ways of any length there and back."""
+    """A machine whose clock is ``ahead`` of ours (ns) at our 0 and runs by ``drift`` faster.
+    Messages there and back take any time."""
 
     def __init__(self, ahead: int, drift: float = 0.0) -> None:
         self.ahead = ahead
@@ -52,7 +52,7 @@ def test_the_offset_is_within_its_error(ways: list[tuple[int, int]], ahead: int)
     for there, back in ways:
         now_ns = far.ask(now_ns, there, back)
         assert far.wrong_by(now_ns) <= far.offset.error_ns
-    # it is as good as the soonest answer, but for what may have drifted since then
+    # the error is that of the fastest answer, plus the largest drift since then
     best = min((there + back + 1) // 2 for there, back in ways)
     assert best <= far.offset.error_at(now_ns) <= best + MAX_DRIFT * now_ns + 1
     assert far.offset.answers == len(ways)
@@ -70,7 +70,7 @@ def test_a_clock_that_drifts_stays_within_it(
     far, now_ns = Far(ahead, drift), 0
     for (there, back), pause in asked:
         now_ns = far.ask(now_ns + pause, there, back)
-        # a nanosecond for each rounding
+        # one nanosecond for each rounding
         assert far.wrong_by(now_ns) <= far.offset.error_at(now_ns) + 3
     then_ns = now_ns + later_ns
     assert far.wrong_by(then_ns) <= far.offset.error_at(then_ns) + 3
@@ -79,7 +79,7 @@ def test_a_clock_that_drifts_stays_within_it(
 def test_what_was_known_long_ago_is_not_what_is_known_now() -> None:
     far = Far(5 * SECOND, 100e-6)
     far.ask(0, 20_000, 30_000)
-    # ten minutes of laying out files, asked each second over a way that is longer meanwhile
+    # ten minutes of laying out files, with a ping each second over a link that is slower meanwhile
     now_ns = 0
     for second in range(1, 601):
         now_ns = far.ask(second * SECOND, 300_000, 200_000)

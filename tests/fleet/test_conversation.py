@@ -1,4 +1,4 @@
-"""The agent's side: orders, the answer to a ping, and silence."""
+"""The agent's part of the conversation: orders, answers to pings, and silence."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_disk_that_another_host_uses_or_writes_is_nobody_s() -> None:
     assert len(found) == 1 and "on b the same disk is in use: sda is mounted at /srv" in found[0]
     both = list(disk_conflicts({"a": writer, "b": [disk("naa.1", "/dev/sdq")]}))
     assert len(both) == 2 and all("it is the same disk" in words for words in both)
-    # its own use is its own refusal
+    # a host's own use of the disk is refused by the host itself
     assert not list(disk_conflicts({"a": [disk("naa.1", "/dev/sda"), disk("naa.1", None, "swap")]}))
 
 

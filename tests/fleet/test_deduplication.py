@@ -1,4 +1,4 @@
-"""What comes twice is counted once, and what only looks like it is not."""
+"""Repeated lines are counted once; lines that only look repeated are all counted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def whole(sources: Sequence[Sequence[Row]], once: Deduplicator) -> Row:
 
 
 def two_runs(seed: int) -> list[Row]:
-    """Of two hosts, the second one only in the second run."""
+    """Two runs; host b takes part only in the second."""
     later = START_MS + 20_000
     return stream("a", seed, 4) + stream("a", seed + 1, 3, later) + stream("b", seed + 2, 3, later)
 
@@ -47,7 +47,7 @@ def test_a_file_appended_to_itself_and_its_copies_are_one(seed: int, data: st.Da
     assert whole([rows + rows], once) == expected
     assert sum(once.repeat_counts.values()) == sum(row["event"] == "frame" for row in rows)
     assert whole([rows, rows, rows + rows], Deduplicator()) == expected
-    # one that was cut off: what it has came twice, the rest comes from the whole one
+    # one file was cut off: its lines are repeated in the complete one
     cut = rows[: data.draw(st.integers(2, 4))]
     assert whole([cut, rows], Deduplicator()) == expected
     assert whole([rows, cut], Deduplicator()) == expected
@@ -59,7 +59,7 @@ def test_a_session_that_came_before_has_no_beginning_either() -> None:
     rows = two_runs(3)
     twice, once = [(row["host"], row) for row in rows + rows], Deduplicator()
     found = [row for _, row in without_repeats(twice, once)]
-    # what stands before a first frame, too
+    # lines before the first frame, too
     assert sorted(found, key=str) == sorted(rows, key=str)
     assert sum(once.repeat_counts.values()) == sum(row["event"] == "frame" for row in rows)
 
@@ -76,11 +76,11 @@ def test_a_later_session_without_a_frame_stands_where_it_stood() -> None:
 def test_what_is_another_session_is_counted() -> None:
     once = Deduplicator()
     first, again = stream("a", 1, 3), stream("a", 1, 3, START_MS + 0.001)
-    # the same figures at nearly the same time, from another file: another host of that name
+    # same figures at nearly the same time, but in another file: another host of the same name
     found = whole([first, again], once)
     assert found["hosts"]["total"] == 2 and not once.repeat_counts
     assert found["count"]["ios"] == 2 * whole([first], Deduplicator())["count"]["ios"]
-    # and the same figures of two hosts
+    # the same figures, but of two hosts
     both = whole([first, stream("b", 1, 3)], once := Deduplicator())
     assert both["count"]["ios"] == found["count"]["ios"] and not once.repeat_counts
 

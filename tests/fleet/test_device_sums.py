@@ -1,4 +1,4 @@
-"""What the probes of several hosts counted: sums in any order, and never 0 where nobody counted."""
+"""Sums of several hosts' probes: the same in any order, and not 0 if no probe counted."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def probed(host: str, seed: int, seconds: int, begin: float = 0.0) -> list[Row]:
 
 
 def sent(row: Row, made: Any = compact_frame) -> Row:
-    """As an agent sends it."""
+    """A row as an agent sends it."""
     if row["event"] != "frame":
         return row
     whole = {"own_cpu": None, **row, "kernel": {"total": {"util": 5.0, **row["kernel"]["total"]}}}
@@ -176,7 +176,7 @@ def test_rates_of_the_whole_are_those_of_each_host_s_own_time() -> None:
                 row["device"]["seconds"] = 1.0
             merger.feed(host, row)
     list(merger.finish())
-    # one did 200 in 2 s (the last one is short), the other one 500 in 5 s
+    # one host did 200 in 2 s (its last frame is short), the other one 500 in 5 s
     assert merger.run_sums().device.parts["read"].iops == 200.0
     assert merger.run_sums().device.hosts == 2
 
@@ -246,7 +246,7 @@ def test_a_host_s_own_frame_has_its_device() -> None:
         assert isinstance(event, FrameReady) and event.frame.probe is not None
         part = event.frame.probe.combined(("vda",), ("read",))
         assert part is not None and part.device.bins == bins
-    # of which of two is not said
+    # with two disks, the row does not say which of them was counted
     event = event_of(sent(row), ("vda", "vdb"))
     assert isinstance(event, FrameReady) and event.frame.probe is None
     assert event_of({**row, "device": {**row["device"], "disks": 5}}, ("vda",)) is None
@@ -256,7 +256,7 @@ def test_frames_without_a_probe_stay_short() -> None:
     (_, row, *_) = stream("a", 1, 1)
     assert EncodedFrame(sent(row)["sums"]).fio and "device" not in sent(row)
     (_, other, *_) = probed("a", 1, 1)
-    # the histograms beside the text, as they are beside JSON lines
+    # the histograms of the device are sent beside the text, as beside JSON lines
     assert "sums" in sent(other) and sent(other)["device"] == lean_device(other)
     assert "bins" not in json.dumps(lean_device(other))
 

@@ -1,4 +1,5 @@
-"""A frame's sums as one text: they add up to what JSON lines do, and what is none adds nothing."""
+"""A frame's sums as one text: they add up to the same as JSON lines, and invalid texts add
+nothing."""
 
 from __future__ import annotations
 
@@ -100,7 +101,7 @@ def test_fields_that_are_full_are_emptied_in_time() -> None:
 
 
 def sent(row: Row) -> Row:
-    """As an agent sends it."""
+    """A row as an agent sends it."""
     if row["event"] != "frame":
         return row
     kept: Row = json.loads(json.dumps(compact_frame({"own_cpu": None, **whole(row)})))
@@ -109,7 +110,7 @@ def sent(row: Row) -> Row:
 
 
 def whole(row: Row) -> Row:
-    """With what all frames have."""
+    """A row with the fields that all frames have."""
     total = {"util": 5.0, **row["kernel"]["total"]}
     return {**row, "kernel": {"total": total}}
 
@@ -173,13 +174,13 @@ END = 2 + NUMBER * (33 + RAW[0] * 11)
 
 
 def planes(*heads: tuple[int, int], data: bytes) -> bytes:
-    """Only these planes."""
+    """The encoded bytes with only these planes."""
     numbers = bytes((RAW[0], len(heads))) + RAW[2:END]
     return numbers + b"".join(struct.pack("<HH", *head) for head in heads) + data
 
 
 def field(at: int, value: int) -> bytes:
-    """With another value there."""
+    """The encoded bytes with another number in one field."""
     place = 2 + NUMBER * at
     return RAW[:place] + value.to_bytes(NUMBER, "little") + RAW[place + NUMBER :]
 
@@ -192,10 +193,11 @@ def field(at: int, value: int) -> bytes:
     text(b""), text(RAW[:-1]), text(RAW + b"x"),
     text(RAW[:END]), text(bytes((RAW[0] + 1,)) + RAW[1:]), text(bytes((9,)) + RAW[1:]),
     text(RAW[:1] + b"\xff" + RAW[2:]), text(RAW[:1] + bytes((RAW[1] - 1,)) + RAW[2:]),
-    # too large, or negative; a total that is there twice; the devices of two hosts
+    # too large or negative numbers; a total that occurs twice; the devices of two hosts
     text(field(1, 1 << NUMBER_BITS)), text(field(5, (1 << 64) - 1)), text(field(0, 2)),
     text(field(11, 2)), text(field(30, 1 << 63)),
-    # one histogram twice, one that no kind has, buckets that fio doesn't have, no such bytes
+    # a histogram that occurs twice, or of an unknown kind; buckets that fio doesn't have; missing
+    # bytes
     text(planes((5, 1), (5, 1), data=b"ab")), text(planes((6, 1), (5, 1), data=b"ab")),
     text(planes((0xFFFF, 1), data=b"a")), text(planes((58, 100), data=b"a" * 100)),
     text(planes((0, 5), data=b"abcd")), text(planes((0, 4), data=b"abcde")),

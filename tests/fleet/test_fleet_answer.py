@@ -1,4 +1,4 @@
-"""The sentence on many hosts: the odd one first."""
+"""The answer on many hosts names the unusual host first."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BAD = {"disk": "vda", "rule": "queue", "state": "warning", "text": "vda is busy"
 
 
 def fleet(slow: dict[str, float] | None = None) -> FleetState:
-    """Ten hosts of 1,000 IOPS, and slow ones, after some seconds of a job."""
+    """Ten hosts of 1,000 IOPS, and some slow ones, after some seconds of a job."""
     rates = healthy() | {name: noisy(99, rate) for name, rate in (slow or {}).items()}
     state = FleetState()
     state.apply(FleetRunStarted(1, tuple(rates), 0.0))
@@ -83,7 +83,7 @@ def test_a_host_s_own_answer_is_named_the_worst_first() -> None:
     )
     says(state, "n7", state="critical", text="The job waits (0:03-1:00:05): on CPUs (0-3): 4 I/Os")
     assert answer(state).text.startswith("n7: The job waits: on CPUs (0-3): 4 I/Os; also")
-    # another session of it has said nothing yet
+    # a new session of n7 has reported nothing yet
     state.apply(HostRow("n7", {"event": "session", "host": "n7"}))
     assert answer(state).text.startswith("n2: vda is busy; also need attention: n5")
 

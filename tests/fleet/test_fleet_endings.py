@@ -1,4 +1,4 @@
-"""How a fleet ends that doesn't end well: nobody waits for a host that never comes."""
+"""Fleets that end badly: they do not wait for a host that never comes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
 
 
 class Ran:
-    """A fleet of made-up agents, to its end."""
+    """A fleet of fake agents, run to its end."""
 
     def __init__(self, hosts: str, least: int = 0, stop_on_loss: bool = False,
                  greet_within_s: float = fleets.CONNECT_TIMEOUT_S) -> None:  # fmt: skip
@@ -73,7 +73,7 @@ def test_one_that_is_ready_and_never_starts_is_given_up(monkeypatch: pytest.Monk
     assert ran.fleet.members["deaf"].error == "it did not start within 4 s of the start signal"
     assert any(words.startswith("deaf: is lost: it did not start") for words in ran.said)
     found = certify_merge(ran.merger)
-    # the word of the one that was stopped, that it did nothing, may come or not
+    # the stopped host's last line, that it did nothing, may or may not arrive
     assert found.finished == 2 and not found.differs and found.ios == found.fio_ios == 600
 
 
@@ -105,7 +105,7 @@ def test_an_abort_in_the_middle_of_a_curve_ends_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = tmp_path / "curve.jsonl"
-    # one host has 100 I/Os a second, two have 200; the third point is never begun
+    # one host has 100 I/Os a second, two have 200; the third point does not start
     code = main(["fleet", "good1,endless[1-2]", "--job", "randread-4k", "--axis", "hosts=1,2,3",
                  "--launcher", f"{sys.executable} {FAKE} {{host}}", "--format", "jsonl", "--abort",
                  "iops>150 for 2s", "--record", str(record), "--expect", "iops>=50"])  # fmt: skip

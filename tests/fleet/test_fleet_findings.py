@@ -1,4 +1,4 @@
-"""Findings of many hosts: each fires on what it is about, and not on what only looks like it."""
+"""Findings about many hosts: each is reported for its cause, and not for something similar."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def healthy(count: int = 10) -> dict[str, Rate]:
 
 
 def divided(count: int) -> dict[str, Rate]:
-    """One limit, of which each has another share in every second."""
+    """Hosts that share one limit, with different shares in every second."""
     chance = random.Random(3)
     shares = [[chance.uniform(0.5, 1.5) for _ in range(count)] for _ in range(WINDOW_SECONDS)]
     return {
@@ -111,7 +111,7 @@ def test_a_flat_sum_of_moving_shares_is_a_common_limit() -> None:
 
 
 def test_independent_hosts_have_a_flat_sum_without_a_limit() -> None:
-    # a hundred average out: the sum varies by 0.6 %, but nobody takes from another
+    # a hundred hosts average out: the sum varies by 0.6 %, but they share no limit
     rates = {f"n{at}": noisy(at, 1000, 0.1) for at in range(100)}
     assert "common limit" not in names(evidence(rates))
 
@@ -166,5 +166,5 @@ def test_only_seconds_of_the_run_count() -> None:
     scene.apply(HostRow("b", step))
     assert fleet_evidence(scene).has_pacing
     assert [*found.hosts] == ["a", "b"]
-    # eight of its ten: the first two say nothing yet
+    # eight of its ten seconds: the first two are not used yet
     assert found.hosts["a"][IOPS] == [None] * 12 + [1.0] * 8

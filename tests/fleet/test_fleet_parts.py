@@ -1,4 +1,4 @@
-"""What a fleet is made of: figures, links, and the program that is brought along."""
+"""Parts of a fleet: figures, links, and the program that is sent to the hosts."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ shift
 
 
 def as_jane(place: Path, sudo: str) -> Row:
-    """What comes of it for a user who is not root, with such a sudo."""
+    """The answer of a host where the user jane, who is not root, has this sudo."""
     for name, text in (
         ("id", "#!/bin/sh\n[ $1 = -u ] && echo 1000 || echo jane\n"),
         ("sudo", sudo),
@@ -156,7 +156,8 @@ PLANTED = "import sys\nopen({marker!r}, 'a').write(__name__ + '\\n')\n"
 
 
 def test_what_lies_where_the_launcher_begins_is_not_run(tmp_path: Path) -> None:
-    # srun begins in the directory in which it was called, which may be anybody's
+    # srun starts in the directory from which it was called, which other users may be able to write
+    # to
     marker = tmp_path / "marker"
     here = tmp_path / "here"
     (here / "iopstui").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""A fleet beside a screen: what can't be run is told, and it goes on."""
+"""A fleet beside a screen: runs that can't start are reported, and the session goes on."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_the_program_that_can_t_be_begun_is_named(tmp_path: Path) -> None:
 
 
 class Made:
-    """A fleet that goes on until it is interrupted, or is over at once."""
+    """A fleet that runs until it is interrupted, or ends at once."""
 
     def __init__(self, stays: bool) -> None:
         self.members: dict[str, object] = {}
@@ -157,7 +157,7 @@ def test_after_a_run_the_hosts_are_watched_until_the_next_one(
         [(FleetRunStarted, True), (FleetRunFinished, True)],
     )
     assert [heard() for _ in range(3)] == [*run, watch[0]]
-    # a run that is over is not stopped, and what is watched is no run
+    # a run that has ended is not stopped, and watching is not a run
     session.stop()
     assert not session.running
     session.run("two", {})
@@ -199,7 +199,7 @@ def test_what_is_watched_between_two_runs_is_what_they_work_on_and_nothing_is_wr
 
 
 def one_host(**more: object) -> tuple[Fleet, SimpleNamespace, list[str], list[object]]:
-    """A fleet that watches one made-up host; what it says, what the host is told."""
+    """A fleet that watches one made-up host, its messages, and the orders to the host."""
     said: list[str] = []
     orders: list[object] = []
     callbacks = FleetCallbacks(

@@ -1,4 +1,4 @@
-"""What a screen knows of each host: its last minutes, how far it is, how odd."""
+"""What a screen knows of each host: its last minutes, its progress, how unusual it is."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_second_that_comes_late_changes_nothing() -> None:
 
 
 def told(streams: dict[str, list[dict[str, object]]]) -> FleetState:
-    """As a fleet tells it."""
+    """The state after the events of these streams."""
     scene, merger = FleetState(), Merger()
     merger.on_interval = lambda name, slot, counted: scene.apply(host_figures(name, slot, counted))
     scene.apply(FleetRunStarted(1, tuple(streams), 0.0, "job"))
@@ -73,7 +73,7 @@ def test_a_host_s_seconds_are_those_of_its_lines() -> None:
         assert line.value(s.WAIT, second) == fio["total"]["clat"]["p99"]
         disk = row["kernel"]["total"]
         if disk["reads"]:
-            # 0.125 ms each; the writes have none
+            # reads take 0.125 ms each, writes take no time
             wanted = 125_000 * disk["reads"] / (disk["reads"] + disk["writes"])
             assert line.value(s.AWAIT, second) == pytest.approx(wanted, rel=1e-6)
         assert line.state == s.DONE
@@ -173,7 +173,7 @@ def test_a_row_of_hosts_in_a_word(names: list[str], words: str) -> None:
 
 
 def watched_after(how: str, states: dict[str, HostStateChanged]) -> FleetState:
-    """A run that has ended so, then a second of the hosts that are watched."""
+    """The state after a run that ended in this way, and a second of watching its hosts."""
     scene = FleetState()
     scene.apply(FleetRunStarted(1, tuple(states), 0.0, "job"))
     for name, state in states.items():
@@ -201,7 +201,7 @@ def test_between_two_runs_hosts_are_watched_and_who_failed_keeps_its_reason() ->
     assert (a.state, b.state, b.error) == (s.WATCHED, s.FAILED, "no room")
     assert (a.value(s.IOPS, 25), b.value(s.IOPS, 25)) == (2.0, 2.0)
     assert s.active_hosts_text(scene) == "2 of 2 hosts watched" and scene.run_start == 10
-    # one that is watched can be lost; what ended the watch is known
+    # a watched host can be lost; why the watch ended is known
     scene.apply(HostStateChanged("a", s.LOST, "cut"))
     assert (a.state, a.error) == (s.LOST, "cut")
     scene.apply(FleetRunFinished(s.STOPPED, messages=("nobody is there",), between_runs=True))

@@ -1,4 +1,4 @@
-"""A host's line is the event again that it was made of."""
+"""A host's line gives back the event from which it was made."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def test_a_whole_line_gives_the_frame(demo: tuple[list[Event], tuple[str, ...]])
     events, opened = demo
     for event in (one for one in events if isinstance(one, FrameReady)):
         found, was = frame(event_of(line(event), opened)), event.frame
-        # as a line it is the same again, so nothing of it was lost or moved
+        # made into a line again it is the same, so nothing was lost or moved
         again, before = line(FrameReady(found.t, found)), line(event)
         for name in ("irqs", "jobs"):
             again["kernel"].pop(name, None), before["kernel"].pop(name, None)
         for name, disk in before["kernel"]["disks"].items():
-            # a line's seconds are rounded to microseconds, and may be few
+            # a line's seconds are rounded to microseconds, which matters in short ones
             assert again["kernel"]["disks"][name] == pytest.approx(disk, rel=1e-4)
         assert again["kernel"]["cpus"] == before["kernel"]["cpus"]
         if was.fio is not None:
@@ -71,7 +71,7 @@ def test_a_whole_line_gives_the_frame(demo: tuple[list[Event], tuple[str, ...]])
 
 
 def _without_n(value: Any) -> Any:
-    """What a frame keeps of how many I/Os a mean is of is not in it."""
+    """A value without "n", the number of I/Os of a mean: frames keep it, lines don't have it."""
     if isinstance(value, dict):
         return {name: _without_n(part) for name, part in value.items() if name != "n"}
     return value

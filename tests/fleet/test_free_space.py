@@ -1,4 +1,4 @@
-"""Free space that hosts share is counted once."""
+"""Free space that several hosts share is counted once."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def test_what_all_lay_out_is_held_against_what_is_free() -> None:
 
 
 def test_each_host_s_own_file_system_is_its_own() -> None:
-    # one that is too small for its host was refused there
+    # a file system that is too small for one host was already refused by that host
     hosts = {"a": [need("x", 3, 2), need("x", 3, 2)], "b": [need("y", 3, 10), need("z", 9, 10)]}
     assert not list(overcommit_messages(hosts))
-    # two places of one host in what another one fills, too
+    # also if two targets of one host are on a file system that other hosts fill
     hosts["c"] = [need("z", 1, 10), need("z", 1, 10)]
     (words,) = overcommit_messages(hosts)
     assert words.startswith("b, c share z (nfs4): together they would create 11 GiB")

@@ -40,7 +40,7 @@ def test_sums_are_exact_with_numpy_and_without(
     "x", "####", base64.b64encode(b"no zlib").decode(),
     base64.b64encode(zlib.compress(b"\x00")).decode(),
     base64.b64encode(zlib.compress(b"\xff\xff" + b"1" * 99)).decode(),
-    # a small text that would be large
+    # a small text that unpacks to a large one; a text that is cut off
     base64.b64encode(zlib.compress(bytes(1 << 24))).decode(),
     base64.b64encode(zlib.compress(b"\x00\x00abc")[:-3]).decode(),
 ])  # fmt: skip

@@ -1,4 +1,5 @@
-"""Tunables of many hosts' disks: who is asked, what came of it, what later sessions set again."""
+"""Tunables of many hosts' disks: which hosts get an order, its result, and what later sessions set
+again."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def heard(settings: HostTunables, host: str, disk: str, *states: TunableState) -
 
 
 def three() -> HostTunables:
-    """a and b can, c has it already, d lacks bfq, e may not, f has no scheduler."""
+    """a and b can set the scheduler, c has it already, d lacks bfq, e may not set it, f has no
+    scheduler."""
     settings = HostTunables()
     heard(settings, "a", "sda", state())
     heard(settings, "b", "md0", state(by_disk=(("sdb", "none"), ("sdc", "mq-deadline"))))
@@ -65,7 +67,7 @@ def test_all_hosts_are_one_list() -> None:
     scheduler = found["scheduler"]
     assert scheduler.now == "none/mq-deadline/bfq" and scheduler.values == ALL
     assert scheduler.by_disk[:3] == (("a sda", "none"), ("b sdb", "none"), ("b sdc", "mq-deadline"))
-    # one host that refuses keeps nobody else from it
+    # a host that refuses does not keep the others from it
     assert not scheduler.refused and set(found) == {"scheduler", "nomerges"}
     alone = HostTunables()
     heard(alone, "e", "sda", state(refused="It needs root."))
@@ -93,7 +95,7 @@ def test_a_change_that_fails_on_one_host_names_it_and_the_others_are_set_again_l
         settings.initial_settings("a") == [["scheduler", "bfq"]]
         and settings.initial_settings("b") == []
     )
-    # undone: nothing is to be set again
+    # undone, so nothing is set again later
     settings.make_order(plan_tunable_change("a", settings.by_host, "scheduler", "mq-deadline"))
     settings.take_answer("a", answer(2, ["sda", "bfq", "none"]))
     assert settings.initial_settings("a") == []

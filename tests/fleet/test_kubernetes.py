@@ -45,8 +45,8 @@ PULLING = pod("c", "k2", "Pending", False, statuses=[
 
 @pytest.fixture
 def kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with a program in kubectl's place: it answers with its files 1, 2 ... in turn,
-    and with the last one again."""
+    """A directory with a program in place of kubectl: it prints its files 1, 2 ... in turn, then
+    the last one again and again."""
     program = tmp_path / "kubectl"
     program.write_text(
         f'#!/bin/sh\ncd {tmp_path}\necho "$@" >> words\n[ -e error ] && cat error >&2 && exit 1\n'
@@ -170,7 +170,7 @@ def test_a_manifest_has_one_pod_per_node_with_the_target_and_the_rights(
         assert made["kind"] == "DaemonSet" and made["spec"]["selector"]["matchLabels"] == labels
         assert volume["hostPath"] == {"path": asked.local_path, "type": "Directory"}
         assert made["metadata"]["namespace"] == role["metadata"]["namespace"] == asked.namespace
-    # Kubernetes makes $ of $$, and expands $(NAME)
+    # Kubernetes turns $$ into $, and expands $(NAME)
     assert "$$" not in container["command"][2] and "$(" not in container["command"][2]
 
 

@@ -1,4 +1,4 @@
-"""Lines as launchers bring them: labelled, cut, mixed; and real output of srun and mpirun."""
+"""Lines as launchers print them: labelled, cut, mixed; and real output of srun and mpirun."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def read(data: bytes) -> tuple[dict[str, list[Row]], dict[str, int]]:
 
 
 def mixed(each: dict[str, list[bytes]], seed: int) -> bytes:
-    """The pieces of all, each task's in order."""
+    """The pieces of all tasks, mixed; each task's pieces stay in order."""
     rng, left, out = random.Random(seed), {task: [*pieces] for task, pieces in each.items()}, b""
     while tasks := [task for task, pieces in left.items() if pieces]:
         out += left[rng.choice(tasks)].pop(0)
@@ -138,7 +138,7 @@ def test_recorded_output_adds_up_to_what_fio_counted(file: str, hosts: set[str],
 def test_lines_that_come_late_are_shown_at_the_end_with_all_hosts(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # sorted by host, as clush -L brings them
+    # sorted by host, as clush -L prints them
     data = sorted(
         recorded("srun-22.05-labelled.jsonl.xz").splitlines(True), key=lambda one: one[:2]
     )

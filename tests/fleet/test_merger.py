@@ -1,4 +1,5 @@
-"""Totals of many hosts: exact, in any order, by any tree; who is absent is said, never counted."""
+"""Totals of many hosts: exact, in any order, merged in any tree; absent hosts are named, not
+counted."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from iopstui.model.histogram import merge, percentile_name, percentiles
 
 
 def merged(streams: Sequence[Sequence[Row]], label: str = "all") -> list[Row]:
-    """As `iopstui merge` does it: through JSON, in the order of the clocks."""
+    """The merged rows as `iopstui merge` makes them: through JSON, in the order of the clocks."""
     merger = Merger()
     seconds: list[MergedInterval] = []
     sources = [[(row["host"], row) for row in rows] for rows in streams]
@@ -56,10 +57,10 @@ hosts = st.lists(
     st.tuples(
         st.integers(0, 1000),  # seed
         st.integers(1, 6),  # frames
-        st.floats(0, 4000),  # when it begins, ms
-        st.sampled_from([0.0, 0.3, 0.9]),  # the last frame
-        st.booleans(),  # whether its end was seen
-        st.integers(0, 7),  # a frame that is lost
+        st.floats(0, 4000),  # when the run begins, ms
+        st.sampled_from([0.0, 0.3, 0.9]),  # length of the last frame, s
+        st.booleans(),  # whether the run's end was received
+        st.integers(0, 7),  # the frame that is lost
     ),
     min_size=2,
     max_size=6,
@@ -87,7 +88,7 @@ def test_a_tree_of_mergers_gives_what_one_gives(made: list[Made], cut: int) -> N
 
 
 def test_what_a_host_says_first_is_not_late_because_it_says_no_more() -> None:
-    """A second is over with the frame behind it, and of this host there is none."""
+    """A second is complete when the next frame comes, but this host has no next frame."""
     only = [row for row in stream("b", 2, 1, last=0.3) if row["event"] == "session"]
     only += frames(stream("b", 2, 1, last=0.3))[1:]
     _, *seconds, whole = merged([only, stream("a", 1, 6, START_MS + 2000)])
@@ -138,7 +139,7 @@ def test_a_host_with_a_hole_is_missing_there_and_not_0() -> None:
     third = rows[2]
     assert third["hosts"] == {"expected": 2, "counted": 1, "missing": ["b"], "incomplete": []}
     assert third["fio"]["read"]["ios"] == frames(whole)[2]["fio"]["read"]["ios"]
-    # what was lost on the way is not in the sums, and that is seen
+    # frames that were lost are not in the sums, and the difference is reported
     assert rows[-1]["count"]["differs"] == ["b"]
 
 
@@ -181,7 +182,7 @@ def test_a_clock_that_is_set_moves_nothing() -> None:
 def test_frames_that_come_a_little_late_are_no_gaps() -> None:
     chance = random.Random(3)
     merger = Merger()
-    # the middle of each is near the edge of a second, now before and now behind it
+    # the middle of each frame is near the edge of a second, sometimes before and sometimes after it
     for n in range(40):
         late = chance.uniform(-20, 20)
         merger.feed("a", frame("a", chance, n + 1 + late / 1000, START_MS + n * 1000 + 500 + late))

@@ -45,7 +45,7 @@ def test_a_user_and_a_port() -> None:
 @pytest.mark.parametrize("text", [
     "", ",", "-oProxyCommand=x", "a[1-", "a[3-1]", "a[x]", "a,a", "n[1-2],n2", "a b;c", "a$(x)",
     "a[1-99999999]", "user@", "@", "a:b", "a\x1b", "a[1-2/0]", "a[01-100]", "a[1-02]",
-    # a million; numbers that are none; names that take all memory; ports that are none
+    # a million names; invalid numbers; names that need all memory; invalid ports
     ",".join(f"a{n}[1-9999]" for n in range(100)), "a[1-9999]b[1-9999]", "a" + "[1]" * 3000,
     f"a[{'1' * 5000}]", f"a[1-9/{'9' * 5000}]", f"a[{'0' * 4000}1-9999]", "a" * 5000,
     "a:0", "a:65536", "a:\u0662\u0662", "\uff41", "a@-oProxyCommand=x", "a\0b", "," * 100_000,
@@ -66,7 +66,7 @@ def test_a_file_names_hosts_line_by_line(tmp_path: Path) -> None:
         parse_nodes(f"^{file}")
 
 
-# right and wrong: numbers with and without zeros, steps, several ranges
+# right and wrong texts: numbers with and without zeros, steps, several ranges
 NUMBER = st.builds(lambda n, width: f"{n:0{width}d}", st.integers(0, 25), st.integers(0, 3))
 RANGE = st.one_of(
     NUMBER,
@@ -117,14 +117,14 @@ def test_groups_and_sets_less_others_are_clustershell_s(way: str, tmp_path: Path
     asked = {
         "@db": "db1 db2 db3", "x,@roles:web": "x db3 web1 web2", "@db!db2": "db1 db3",
         "@db&@web": "db3", "web*": "web1 web2", "n[1-9]!n[2-8],x": "n1 n9 x",
-        # never fewer than were meant: a group that nobody knows is empty for ClusterShell
+        # never fewer hosts than the user meant: ClusterShell treats an unknown group as empty
         "@typo": "UsageError", "@typo,x": "UsageError", "@db!@typo": "UsageError",
         "db1!db1": "UsageError", "@no:db": "UsageError", "n[1-9]!": "UsageError",
         "^/etc/hosts!x": "UsageError", "n[1-99999999]!n1": "UsageError",
         "@db,db1": "UsageError", "a^-oProxyCommand=x": "UsageError",
         f"@$(touch${{IFS}}{mark})": "UsageError",
     }  # fmt: skip
-    if way == "program":  # a process for each
+    if way == "program":  # one process for each text
         asked = {text: asked[text] for text in ("@db", "@db!db2", "@typo,x", "n[1-9]!")}
     script = "import sys; sys.modules['ClusterShell.NodeSet'] = None\n" if way == "program" else ""
     done = subprocess.run(
@@ -144,7 +144,7 @@ def test_without_clustershell_it_is_said_how_to_get_it(
     for text in ("@db", "n[1-3]!n2"):
         with pytest.raises(Missing, match="not installed here"):
             parse_nodes(text)
-    # single hosts need nothing, and Slurm can expand its own sets
+    # single hosts need no ClusterShell, and Slurm can expand its own sets
     assert names("root@b,a:22 c") == ["b", "a:22", "c"]
     with pytest.raises(Missing, match="needs ClusterShell"):
         parse_nodes("n[1-3]")

@@ -1,5 +1,5 @@
-"""What no iopstui sends: from hosts, from who tells an agent, in files. Nothing falls over, and
-what others have counted stays."""
+"""Input that no iopstui sends: from hosts, to an agent, in files. Nothing crashes, and the counts
+of other hosts stay."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ODD = (
 
 @pytest.fixture
 def member() -> Iterator[Member]:
-    """A host that says nothing by itself."""
+    """A host that sends nothing by itself."""
     found = Member(Node("h", "h"), [sys.executable, "-c", "input()"], {})
     found.offset.make_ping()
     yield found
@@ -82,7 +82,7 @@ def test_an_agent_that_knows_no_beat_is_asked(hello: Row, beats: int, member: Me
     member.link.send = sent.append  # type: ignore[method-assign]
     member.send_heartbeat()
     assert [json.loads(one)["op"] for one in sent] == ["beat" if beats else "ping"]
-    # who says nothing is asked, too
+    # a silent host gets pings, too
     member.last_row_ns -= 2 * 10**9
     member.send_heartbeat()
     assert json.loads(sent[-1])["op"] == "ping"
@@ -170,7 +170,7 @@ def test_a_record_that_can_t_be_written_any_more_ends_and_is_said(
     record = RecordFile(tmp_path / "record", told.append)
     assert record._file is not None
     record._file.close()
-    # one line is written as the file is closed, several are before that
+    # a single line is written when the file is closed, several before that
     with open("/dev/full", "w", encoding="ascii") as full:
         record._file = full
         for _ in range(lines):
@@ -271,7 +271,7 @@ def test_any_order_is_one_or_is_none(op: str, more: dict[str, Any]) -> None:
 
 
 def test_rows_of_whoever_adds_hosts_up_are_no_host_s(member: Member) -> None:
-    # in a recording they would be read as ours: a million hosts that nobody has seen
+    # in a recording these would be taken for our own lines: a million hosts that do not exist
     for kind in ("fleet", "fleet_over", "total", "merged"):
         line = json.dumps({"event": kind, "hosts": {"total": 10**6}}).encode()
         assert member.take_rows(line + b"\n") == []

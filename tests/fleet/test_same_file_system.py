@@ -1,4 +1,5 @@
-"""Two names of one network file system: seen is one, alike may be, where it matters."""
+"""Two names of one network file system: the same if a file shows it, maybe the same if they are
+alike and it matters."""
 
 from __future__ import annotations
 
@@ -32,9 +33,9 @@ def test_nobody_looks_where_all_would_fit_into_one() -> None:
     hosts = {"a": [need("x", 4)], "b": [need("y", 4)]}
     assert marks_to_find(hosts) == {}
     hosts["c"] = [need("y", 4)]
-    # one host of each is enough: those of a name have the same one
+    # one host of each name is enough, because hosts with the same name share the file system
     assert marks_to_find(hosts) == {"a": [".iopstui-_______y"], "b": [".iopstui-_______x"]}
-    # one name alone was held against its room already, and a host's own disk is nobody else's
+    # a single name was already compared with its free space, and a host's own disk is not shared
     assert marks_to_find({"a": [need("x", 8)], "b": [need("x", 8)]}) == {}
     own = SpaceNeed("boot 1", "/dev/vda", 9 * GIB, 10 * GIB)
     assert marks_to_find({"a": [own], "b": [need("x", 8)]}) == {}
@@ -48,7 +49,7 @@ def test_what_is_seen_is_one() -> None:
     assert words.startswith(
         "a, b share one file system (x (nfs4), y (nfs4)): together they would create 12 GiB"
     )
-    # by a third one, too; and a name that nobody made shows nothing
+    # also through a third name; a file that no host has made shows nothing
     three = join_shared(hosts, {"b": [".iopstui-_______x"], "c": [".iopstui-_______y"]})
     assert {needs[0].system for needs in three.values()} == {three["a"][0].system}
     assert (
@@ -64,7 +65,7 @@ def test_file_systems_of_equal_size_may_be_the_same() -> None:
     assert words.startswith("a, b may share one file system")
     for other in (need("y", 6, free=12), need("y", 6, size=101)):
         assert not full(join_similar({"a": [need("x", 6)], "b": [other]}))
-    # between two that are no pair stands one that is like both
+    # x and z differ too much to be a pair, but both are like y
     chain = {n: [need(n, 4, free=10 + 0.9 * place)] for place, n in enumerate("xyz")}
     assert full(join_similar(chain))
     disks = {n: [SpaceNeed(n, n, 6 * GIB, 10 * GIB, False, GIB, GIB)] for n in "ab"}

@@ -19,7 +19,7 @@ echo "$@" > {place}/words
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory of commands in the place of Slurm's."""
+    """A directory of commands in place of Slurm's."""
     for name in ("srun", "scancel", "squeue"):
         put(tmp_path / name, "exit 0")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")

@@ -1,4 +1,4 @@
-"""fleet --split, --rotate and --until-steady: what each host is told, and when all are done."""
+"""fleet --split, --rotate and --until-steady: the orders to each host, and when all stop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
 
 
 def parts(hosts: str, rotate: int = 0, running: int | None = None) -> list[str]:
-    """The part of each of the hosts that run."""
+    """The part (--part) of each of the running hosts."""
     nodes = parse_nodes(hosts)
     said = argparse.Namespace(job="randread-4k", target=["/mnt/x"], destroy_data=[], interval=1.0,
                               set=[], knob=[], size=None, bind=None, no_fence=False, record=None,
@@ -34,7 +34,7 @@ def test_each_host_has_its_own_part_and_rotated_that_of_another() -> None:
     assert parts("n[1-3]") == ["1/3", "2/3", "3/3"]
     assert parts("n[1-3]", rotate=1) == ["2/3", "3/3", "1/3"]
     assert parts("n[1-3]", rotate=5) == ["3/3", "1/3", "2/3"]
-    # a point of a sweep over the number of hosts
+    # one point of a sweep over the number of hosts
     assert parts("n[1-4]", running=2) == ["1/2", "2/2"]
 
 
@@ -45,7 +45,7 @@ def test_hosts_may_write_to_their_parts_of_one_disk_alone() -> None:
     same = {"a": [disk([0, 99])], "b": [disk([0, 99])]}
     assert not [*disk_conflicts(same, parts=True)]
     assert len([*disk_conflicts(same)]) == 2
-    # one of them names a partition, or does not say what it names
+    # one of them names a partition, or its order does not say what it names
     assert len([*disk_conflicts({**same, "b": [disk([9, 50])]}, parts=True)]) == 2
     assert len([*disk_conflicts({"a": [disk(None)], "b": [disk(None)]}, parts=True)]) == 2
     used = {**same, "b": [disk([0, 99], "sda is mounted")]}
@@ -79,7 +79,7 @@ def test_all_stop_when_their_total_is_steady_and_that_is_no_interruption(
                 "--expect", expect])  # fmt: skip
     said = capsys.readouterr()
     assert got == code, said.err
-    # a loaded machine may see the fifth second late
+    # a busy machine may notice the fifth second late
     assert re.search(r"all hosts are stopped: steady after 0:0[5-9]", said.err)
     (whole,) = [row for row in map(json.loads, said.out.splitlines()) if row["event"] == "merged"]
     assert (whole["hosts"]["finished"], whole["count"]["exact"]) == (2, 2)

@@ -1,4 +1,4 @@
-"""A sweep of a fleet: its points one after another, what ends it, its rows, its recording."""
+"""A sweep of a fleet: its points in order, what ends it, its rows, its recording."""
 
 from __future__ import annotations
 
@@ -67,10 +67,11 @@ def counts(hosts: int) -> RunVerdict:
 
 
 class Swept:
-    """A session whose points come to what ``ends`` says; "stays": goes on until it is stopped."""
+    """A session whose points end as ``ends`` says; "stays": the point goes on until it is
+    stopped."""
 
     def __init__(self, ends: Sequence[RunVerdict | str | Exception], stops_at: int = 0) -> None:
-        """Stopped while the hosts of run ``stops_at`` are about to be asked."""
+        """``stops_at``: the sweep is stopped just before the hosts of this run get their orders."""
         self._stops_at = stops_at
         self.asked: list[tuple[int, str, dict[str, str], int | None]] = []
         self.told: queue.Queue[FleetEvent] = queue.Queue()
@@ -140,7 +141,7 @@ def test_an_option_of_fio_is_an_axis_beside_the_hosts() -> None:
     assert [(options["iodepth"], hosts) for _, _, options, hosts in swept.asked] == [
         ("1", 1), ("1", 2), ("8", 1), ("8", 2),
     ]  # fmt: skip
-    # each curve has a first point of its own
+    # each curve has its own first point
     shares = [one.point.linear for one in swept.points if isinstance(one.point, HostPoint)]
     assert shares[0] == shares[2] == 1 and shares[1] == shares[3]
 
@@ -252,8 +253,8 @@ def test_a_point_has_the_first_hosts_and_enough_of_them(
 
 
 def recorded(older: bool = False) -> list[tuple[str, dict[str, object]]]:
-    """Two points, of which the second one failed, and then a run that is no point. ``older``: in
-    the old format, which had only the number of hosts of each point."""
+    """Lines of two points, the second of which failed, and of a run that is not a point. ``older``:
+    in the old format, which has only the number of hosts of each point."""
     rows: list[tuple[str, dict[str, object]]] = []
     steps = [*expand_plan(plan_of("hosts=1,2,3"))]
     for number, (hosts, code) in enumerate([(1, 0), (2, 1), (2, 0)]):
@@ -277,7 +278,7 @@ def test_a_recording_of_one_tells_the_same_also_after_a_jump(older: bool) -> Non
     rows = recorded(older)
     told: queue.Queue[FleetEvent] = queue.Queue()
     replay = FleetReplay(lambda: iter(rows), speed=1e9)
-    # farther than what a chart keeps
+    # further than the charts keep seconds
     replay.seek(replay.end)
     replay.start(told.put)
     events: list[FleetEvent] = []
@@ -318,7 +319,7 @@ def test_hosts_that_take_no_part_rest() -> None:
 
 
 class HalfLinear(HostPlan):
-    """Ends where a host has less than half of what it had at the first point."""
+    """Ends the sweep when a host does less than half of what it did at the first point."""
 
     __slots__ = ()
 

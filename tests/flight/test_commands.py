@@ -31,7 +31,7 @@ SLOW = Load(reads=40, ms=400.0, busy=100.0)
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two minutes until 03:00 UTC, the next two of which are slow, and a minute behind them."""
+    """Two minutes before 03:00 UTC, then two slow minutes, and one more minute."""
     place = tmp_path_factory.mktemp("flight")
     flight = Flight(place, after_s=3480)
     for load, seconds in ((QUIET, 120), (SLOW, 120), (QUIET, 60)):
@@ -104,7 +104,7 @@ def test_why_finds_its_place_in_a_long_file(
     assert out.splitlines()[0] == "2026-09-27 02:11:30 to 2026-09-27 02:12:30"
     code, out, _ = why(tmp_path, capsys, "--at", "2026-09-27 02:13:30")
     assert code == 0 and "answers in 1.00 ms" in out.splitlines()[1]
-    # what was just before the time asked for is not its slowest second
+    # a second just before the requested time is not its slowest second
     for at in ("02:12:46", "02:12:48"):
         _, out, _ = why(tmp_path, capsys, "--at", f"2026-09-27 {at}")
         assert "slowest second of vda: " in out and "slowest second of vda: 400 ms" not in out
@@ -195,7 +195,7 @@ def test_the_slowest_second_is_one_of_the_span(
     step: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flight = Flight(tmp_path)
-    for ms in (2.0, 3.0, 4.0, 9.0):  # the last of each 15 seconds is slower
+    for ms in (2.0, 3.0, 4.0, 9.0):  # one second in 15 is slower than the others
         flight.run(14, QUIET)
         flight.run(1, replace(QUIET, ms=ms))
     flight.run(5, QUIET)
@@ -209,7 +209,7 @@ def test_the_slowest_second_is_one_of_the_span(
         lines = capsys.readouterr().out.splitlines()
         return next((line for line in lines if "slowest second" in line), "")
 
-    # 44 is in the stretch that ends at 50; what was highest in that until 42 is not recorded
+    # 44 is in the 15 seconds that end at 50; their slowest second until 42 is not recorded
     assert "4.00 ms on average, at 02:00:44" in slowest(10, 45)
     text = slowest(10, 42)
     assert ("3.00 ms on average, at 02:00:29" in text) if step == 1 else not text
@@ -272,7 +272,7 @@ def test_a_span_over_a_restart_of_the_machine(tmp_path: Path) -> None:
     flight.run(20, QUIET)
     flight.end()
     flight = Flight(tmp_path, after_s=600)
-    flight.clock.ns = 5_000_000_000  # CLOCK_MONOTONIC begins anew
+    flight.clock.ns = 5_000_000_000  # CLOCK_MONOTONIC starts again
     flight.session._counts = [3] * 17
     flight.run(20, QUIET)
     flight.end()
@@ -298,7 +298,7 @@ def test_damage_in_the_middle_is_told_by_all(
     middle = len(data) // 3
     data[middle : middle + 4096] = bytes(4096)
     file.write_bytes(data)
-    # another file of nothing stops nobody
+    # another file with only zeros does not stop the commands
     (tmp_path / "2026-09-27T010000Z.iops").write_bytes(bytes(3000))
     commands = (
         ["why", str(tmp_path), "--at", "2026-09-27 02:00:10", "--for", "14m"],
@@ -313,7 +313,8 @@ def test_damage_in_the_middle_is_told_by_all(
         times = [one.t for one in recording.records() if isinstance(one, SampleRecord)]
     lost_s = next(t for t, after in pairwise(times) if after > t + 30) + 4
     lost = f"02:{int(lost_s) // 60:02}:{int(lost_s) % 60:02}"
-    for at, code in ((lost, 2), ("02:13", 0)):  # it was recorded; what is behind it is read
+    # the first time is lost, the second is after the damage
+    for at, code in ((lost, 2), ("02:13", 0)):
         assert main(["why", str(tmp_path), "--at", f"2026-09-27 {at}", "--for", "5s"]) == code
         printed = capsys.readouterr()
         assert f"{file.name}: the recording is damaged" in printed.err
@@ -339,7 +340,7 @@ def test_what_held_before_damage_is_not_said_of_the_time_behind_it(
     flight.end()
     [file] = tmp_path.glob("*.iops")
     data, place = bytearray(file.read_bytes()), 0
-    with Recording(file) as recording:  # the end of the slow time is lost
+    with Recording(file) as recording:  # the file loses the end of the slow time
         index = recording.index()
         ended = [at for at, one in index.events if index.key_times[2] + 40 < one.t < 170]
         place, behind = ended[0], index.keys[3]

@@ -1,4 +1,4 @@
-"""A day with ten events of known causes: listed, answered, and still so in thinned files."""
+"""A day with ten events of known causes: they are listed and answered, also after thinning."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def use(t: float, name: str, write_s: float) -> DiskUse:
 
 @dataclass(frozen=True)
 class Event:
-    """What is provoked: its load, its seconds, what the list says of it, who is named."""
+    """An event that the test causes: its load and length, the text in the list, the program to be
+    named."""
 
     load: Load
     seconds: int
@@ -74,7 +75,7 @@ EVENTS = (
 
 @pytest.fixture(scope="module")
 def day(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int]]:
-    """The recording, and when each event began. Between them two hours pass in a moment."""
+    """The recording, and when each event began. Between events two hours pass at once."""
     place = tmp_path_factory.mktemp("day")
     flight = Flight(place)
     began = []
@@ -91,7 +92,7 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int]]:
         flight.drain()
         flight.clock.go(7200)
     flight.end()
-    for file in stored_files(place):  # as a file system whose clock is the fake one
+    for file in stored_files(place):  # as if the file system used the fake clock
         ended_s = file.name.began_s + 300
         os.utime(file.path, (ended_s, ended_s))
     return place, began
@@ -134,7 +135,8 @@ def test_why_names_the_cause_of_each(
     for event, at in zip(EVENTS, began, strict=True):
         code = why_then(copy, at - 10, 120, as_json=False)
         out = capsys.readouterr().out
-        if event.seconds == 1:  # no answer is about a second, and its figure is never averaged away
+        # answers cover more than a second, but a second's own figure must not be averaged away
+        if event.seconds == 1:
             assert code == 0 and f"slowest second of vda: {event.expected.split('took ')[1]}" in out
         else:
             assert code == 4 and event.expected.split(":")[0] in out.splitlines()[1]
@@ -210,7 +212,7 @@ def test_the_same_hour_of_other_days_is_the_measure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flight = Flight(tmp_path)
-    for ms in (1.0, 3.0, 2.0, 40.0):  # at the same time of four days
+    for ms in (1.0, 3.0, 2.0, 40.0):  # at the same time on four days
         for _ in range(72):
             flight.run(1, Load(reads=20, ms=ms, busy=10.0), seconds=10)
         flight.drain()
@@ -295,10 +297,10 @@ def test_a_time_that_was_recorded_twice_has_both_answers(
 ) -> None:
     flight, busy = Flight(tmp_path), Load(reads=40, ms=400.0, busy=100.0)
     flight.run(120, QUIET)
-    flight.run(60, busy)  # from 02:02:00 on
+    flight.run(60, busy)  # 02:02:00 and the following minute
     flight.run(120, QUIET)
     flight.drain()
-    flight.clock.wall_s -= 240  # it is 02:01:00 again
+    flight.clock.wall_s -= 240  # the clock is set back to 02:01:00
     flight.run(180, QUIET)
     flight.end()
     why_then(tmp_path, START_S + 90, 120, as_json=False)

@@ -1,4 +1,4 @@
-"""A flight recording as one replay: frames over the ends of files, jumps, pauses, marks."""
+"""A flight recording as one replay: frames across the ends of files, jumps, pauses, marks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SLOW = Load(reads=40, ms=400.0, busy=100.0)
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two minutes until 03:00, slow ones from then on; a pause of nine hours; another recorder."""
+    """Two minutes before 03:00, then slow ones; a pause of nine hours; another recorder."""
     place = tmp_path_factory.mktemp("flight")
     flight = Flight(place, after_s=3480)
     for load, seconds in ((QUIET, 120), (SLOW, 120), (QUIET, 60)):
@@ -37,7 +37,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def played(session: FlightReplay, until: int) -> list[Any]:
-    """What is shown until so many frames have come."""
+    """The events shown until ``until`` frames have come."""
     shown: list[Any] = []
     enough = threading.Event()
 
@@ -106,7 +106,7 @@ def test_nothing_is_subtracted_over_a_pause_of_the_recorder(recorded: Path) -> N
 
 @pytest.fixture(scope="module")
 def set_back(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """100 s from 02:58:00 on, then the clock is set to 02:58:30 for another 100."""
+    """100 s from 02:58:00 on, then the clock is set back to 02:58:30 for another 100 s."""
     place = tmp_path_factory.mktemp("set back")
     flight = Flight(place, after_s=3480)
     flight.run(100, QUIET)
@@ -135,7 +135,7 @@ def test_where_the_clock_was_set_back_both_times_are_played(set_back: Path, at: 
     last = next(n for n, one in enumerate(seconds) if seconds[n + 1] < one)
     assert seconds[0] <= at and seconds[: last + 1] == [*range(seconds[0], 100)]
     assert seconds[last + 1 :] == [*range(30, 30 + len(seconds) - last - 1)]
-    # charts begin anew, and the position goes back
+    # the charts start again, and the position goes back
     assert len(jumps) == 2 and notices(shown)[0].startswith("the clock was set back: from ")
     assert session.end == pytest.approx(129, abs=1)
 
@@ -144,7 +144,7 @@ def test_a_time_after_both_is_not_left_for_an_earlier_one(set_back: Path) -> Non
     session = FlightReplay(set_back, START_S + 3480.0 + 105, 1000.0)
     seconds = seconds_of(shown := played(session, 70))
     assert 99 in seconds and seconds[-1] > 100
-    # it may have come to its end meanwhile, and says so
+    # a notice that the replay has reached its end may be there
     assert not any("set back" in text for text in notices(shown))
 
 
@@ -162,7 +162,7 @@ def test_the_position_is_a_time_of_the_day(recorded: Path, monkeypatch: pytest.M
     time.tzset()
     session = FlightReplay(recorded)
     assert session.time_text(120) == "27 Sep 03:00:00"
-    # the last 03:00 that was recorded, whatever day it is
+    # the last recorded 03:00, on whatever day
     assert session.time_of("03:00") == session.time_of("2026-09-27 03:00") == 120
     with pytest.raises(UsageError, match="Nothing was recorded at 2026-09-26 03:00"):
         session.time_of("2026-09-26 03:00")

@@ -1,4 +1,5 @@
-"""The ring of files: hours, age, size, one writer, a full disk, a set clock, a lost directory."""
+"""The ring of files: hours, age, size, a single writer, a full disk, a set clock, a lost
+directory."""
 
 from __future__ import annotations
 
@@ -107,13 +108,13 @@ def test_a_day_is_kept_and_what_is_older_goes(tmp_path: Path) -> None:
     for _ in range(5):
         flight.run(12, USED)
         flight.drain()
-        for name in names(tmp_path):  # the file system's clock is not the fake one
+        for name in names(tmp_path):  # the file system does not use the fake clock
             began_s = parse_name(name).began_s  # type: ignore[union-attr]
             os.utime(tmp_path / name, (began_s, began_s))
         flight.clock.go(3600)
     flight.run(11, USED)
     flight.end()
-    # it is 07:01, so what was written until 05:00 is gone
+    # it is 07:01, so files written until 05:00 are gone
     assert [name[11:13] for name in names(tmp_path)] == ["06", "07"]
     assert foreign.read_text() == "mine"
 
@@ -140,7 +141,7 @@ def test_there_is_one_writer(tmp_path: Path) -> None:
 
 
 def fill_up(monkeypatch: pytest.MonkeyPatch, place: Path, limit: int) -> None:
-    """A file system with room for ``limit`` bytes."""
+    """Make ``place`` a file system with room for ``limit`` bytes."""
     real = os.write
 
     def write(fd: int, data: Any) -> int:
@@ -180,10 +181,10 @@ def test_where_nothing_is_left_to_remove_it_pauses_says_so_and_goes_on(
         flight.run(1, USED)
         flight.drain()
     flight.end()
-    # said once, though it was tried three times
+    # reported once, although writing was tried three times
     assert "pauses" in flight.said[0] and "No space left on device" in flight.said[0]
     assert flight.said[1:] == ["The flight recorder records again."]
-    # what was recorded of this hour stays, until the disk is full in another one
+    # the recorded part of this hour stays until the disk is full in a later hour
     first, last = (shown_seconds(tmp_path / name) for name in names(tmp_path))
     assert first == [START_S + n for n in range(1, 5)] and last[-1] == START_S + 49
 
@@ -214,7 +215,7 @@ def test_times_are_right_on_both_sides_of_a_set_clock(
     tmp_path: Path, jump_s: int, behind_sample: bool
 ) -> None:
     flight = Flight(tmp_path, after_s=3480)
-    flight.session.ipi_every = 7  # so that an older sample is subtracted from
+    flight.session.ipi_every = 7  # so that differences need a sample that is several seconds old
     emit, jumps = flight.session.emit, list[int]()
 
     def set_clock(event: Any) -> None:
@@ -246,7 +247,7 @@ def test_what_is_recorded_is_not_what_a_set_clock_wrote(tmp_path: Path, jump_s: 
     flight.run(20, USED)
     flight.end()
     first = next(file for file in stored_files(tmp_path) if file.name.began_s == began_s)
-    # its last part was written by the clock that was set
+    # the file's last part was written after the clock was set
     os.utime(first.path, (began_s + 100 + jump_s, began_s + 100 + jump_s))
     assert len(read_span(tmp_path, began_s + 80, began_s + 90).frames) >= 9
     with pytest.raises(UsageError) as found:
@@ -263,7 +264,7 @@ def test_a_clock_that_is_set_back_thins_nothing(tmp_path: Path) -> None:
         for seconds in (10, 20):
             flight.run(seconds, USED)
             flight.drain()
-            for file in stored_files(tmp_path):  # as a file system whose clock is the fake one
+            for file in stored_files(tmp_path):  # as if the file system used the fake clock
                 os.utime(file.path, (file.name.began_s + 30, file.name.began_s + 30))
         flight.clock.wall_s += jump_s
     flight.end()
@@ -338,7 +339,7 @@ def test_a_recorder_that_is_killed_loses_next_to_nothing(tmp_path: Path) -> None
             for _ in range(chance.randint(3, 150)):
                 last = int(process.stdout.readline())
             process.kill()
-        flight = Flight(place)  # another one can begin at once
+        flight = Flight(place)  # another recorder can start at once
         flight.end()
         recorded = [s for name in names(place) for s in shown_seconds(place / name)]
         assert recorded[-1] >= last

@@ -1,4 +1,4 @@
-"""The systemd unit, and what doctor says of it."""
+"""The systemd unit, and what doctor reports about it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_unit_starts_a_recorder_with_few_rights() -> None:
 
 
 def analysed(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """systemd's own opinion of the unit, with a program that is there."""
+    """systemd's own check of the unit, with an existing program in it."""
     program = shutil.which("systemd-analyze")
     assert program is not None
     copy = tmp_path / doctor_check.UNIT
@@ -54,14 +54,16 @@ if shutil.which("systemd-analyze"):
         verified = analysed(tmp_path, "verify")
         assert doctor_check.UNIT not in verified.stderr, verified.stderr
         security = analysed(tmp_path, "security", "--offline=yes", "--threshold=35")
-        if "unrecognized option" not in security.stderr:  # before systemd 250
+        # systemd before version 250 lacks this option
+        if "unrecognized option" not in security.stderr:
             assert security.returncode == 0, security.stdout
 
 
 if shutil.which("systemctl"):
 
     def test_a_preset_leaves_it_disabled(tmp_path: Path) -> None:
-        """`systemctl preset` enables what no preset names, on Debian and in an empty root."""
+        """`systemctl preset` enables units that no preset names, on Debian and in an empty root
+        directory."""
         for source in UNIT.parent.iterdir():
             kind = "system" if source.suffix == ".service" else "system-preset"
             place = tmp_path / "usr/lib/systemd" / kind

@@ -1,4 +1,4 @@
-"""The probe's histograms in a flight recording: coarser, and none of their counts is lost."""
+"""The probe's histograms in a flight recording: with coarser bins, but without losing a count."""
 
 from __future__ import annotations
 

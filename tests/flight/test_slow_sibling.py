@@ -1,5 +1,5 @@
-"""Which one of like disks became slow over days, by a flight recording. `make simulate` does the
-same many times."""
+"""Which one of several similar disks became slow over days, according to a flight recording. `make
+simulate` does the same many times."""
 
 from __future__ import annotations
 
@@ -40,13 +40,14 @@ def in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def four_days(odd: float, seed: str = "b") -> list[Growths]:
-    """Minutes of eight disks with the same work; the first one becomes slower evenly."""
+    """Minutes of eight disks with the same work; the first disk slows down evenly."""
     return [*minutes_of_weeks(random.Random(seed), 4, 8, odd, even=True)]
 
 
 @pytest.fixture(scope="module")
 def drifting() -> list[Growths]:
-    """To 1.8 times as long: a fifth of it each day, so the second one begins with 1.2."""
+    """The first disk slows down to 1.8 times as long: by a fifth a day, so its second day begins at
+    1.2."""
     return four_days(1.8)
 
 
@@ -90,7 +91,7 @@ def test_days_before_a_name_became_that_of_another_disk_do_not_count(
     since = dict.fromkeys(("d0", "d3"), DAY_S)
     found = judged(drifting, since)
     assert found is not None and found.since == found.days[0][0] == "day 1"
-    # one day that is left is not enough
+    # one remaining day is not enough
     assert judged(drifting, {"d0": 3 * DAY_S}) is None
 
 
@@ -100,7 +101,7 @@ def test_nothing_is_said_of_like_disks_and_of_one_that_is_slow_no_more(
     quiet = four_days(1.0)
     assert judged(quiet) is None
     assert judged([*drifting, *quiet[:1440]]) is None
-    # one day alone may be a scrub, or a job of that day
+    # a single day may be a scrub, or a job of that day
     assert judged([*quiet, *drifting[-1440:]]) is None
     assert judged([*quiet, *drifting[-2880:]]) is not None
 
@@ -122,7 +123,7 @@ def test_a_thinned_recording_has_the_same_windows() -> None:
                 compared += 1
                 assert one[0] == other[0] and {*one[1]} == {*other[1]} == names
                 for name, row in one[1].items():
-                    # how often nothing was in flight is seen less often, and no more than that
+                    # only the share of moments without a request in flight is sampled less often
                     seen = replace(other[1][name], seen=row.seen, seen_busy=row.seen_busy)
                     assert seen == row and other[1][name].seen == row.seen / 60
     assert compared == 4
@@ -140,10 +141,11 @@ def raw(t: float, monotonic_s: float, reads: dict[str, int]) -> RawSample:
     ("t", "monotonic_s", "reads", "changed"),
     [
         (60, 560, {"d0": 8, "d1": 5}, set()),
-        (7260, 7760, {"d0": 7, "d1": 5}, set()),  # a pause of the recorder
-        (60, 560, {"d0": 8, "d1": 4}, {"d1"}),  # another disk in its place
+        (7260, 7760, {"d0": 7, "d1": 5}, set()),  # the recorder pauses
+        (60, 560, {"d0": 8, "d1": 4}, {"d1"}),  # another disk in the same place
         (60, 560, {"d0": 8, "d1": 5, "d2": 9}, {"d2"}),
-        (7260, 900, {"d0": 8, "d1": 5}, {"d0", "d1"}),  # a boot: names are given anew
+        # a boot, after which names may mean other disks
+        (7260, 900, {"d0": 8, "d1": 5}, {"d0", "d1"}),
     ],
 )
 def test_when_a_name_may_be_another_disks(

@@ -1,4 +1,4 @@
-"""Times as people write them, and the days on which the clock is set."""
+"""Times as people write them, also on days on which the clock changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOW = datetime(2026, 11, 27, 8, 0, tzinfo=timezone.utc).timestamp()
 
 @pytest.fixture(autouse=True)
 def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Local time is that of Berlin: UTC+1, and UTC+2 in summer."""
+    """Local time is that of Berlin: UTC+1, in summer UTC+2."""
     monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
     time.tzset()
     yield
@@ -29,7 +29,7 @@ def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     [
         ("02:14", "2026-11-27T01:14Z"),
         ("2:14:05", "2026-11-27T01:14:05Z"),
-        ("09:30", "2026-11-26T08:30Z"),  # it is 9:00 here, so that was yesterday
+        ("09:30", "2026-11-26T08:30Z"),  # it is 9:00 here, so 09:30 was yesterday
         ("today 09:30", "2026-11-27T08:30Z"),
         ("yesterday 02:14", "2026-11-26T01:14Z"),
         ("2026-07-01 02:14", "2026-07-01T00:14Z"),

@@ -1,7 +1,6 @@
-"""`make fuzz`: coverage-guided garbage for every parser, with atheris (not in the lock).
+"""`make fuzz`: coverage-guided random input for every parser, with atheris (not in the lock).
 
-The first byte chooses the parser. Arguments are libFuzzer's, e.g. -max_total_time=60.
-"""
+The first byte chooses the parser. The arguments are libFuzzer's, e.g. -max_total_time=60."""
 
 from __future__ import annotations
 

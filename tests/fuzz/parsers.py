@@ -1,7 +1,6 @@
-"""Every parser of what comes from outside, as one function of bytes each.
+"""Every parser of foreign input, each as one function of bytes.
 
-A case fails if an exception leaves it (the documented UsageError aside).
-"""
+A case fails if it raises an exception (except the documented UsageError)."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ def text(data: bytes) -> str:
 
 
 def fio_stream(data: bytes) -> None:
-    """Documents, statuses, and the intervals between them; fed in two pieces."""
+    """Documents, statuses, and the intervals between them; the input comes in two pieces."""
     framer = Framer()
     half = len(data) // 2
     items = [*framer.feed(data[:half]), *framer.feed(data[half:]), *framer.close()]
@@ -62,7 +61,7 @@ def fio_stream(data: bytes) -> None:
 
 
 def job_file(data: bytes) -> None:
-    """A job file is only ever edited: what is written wins, and fio decides what it means."""
+    """A job file is only edited: what we write takes effect, and fio decides what it means."""
     job_text = text(data)
     with contextlib.suppress(jobfile.AmbiguousLine):
         job_text = jobfile.canonical_text(job_text, {})
@@ -79,7 +78,7 @@ def job_names(data: bytes) -> None:
 
 
 def job_debug(data: bytes) -> None:
-    """What fio --debug=file,parse says."""
+    """Output of fio --debug=file,parse."""
     output = text(data)
     fio_inspect.opened_files(output)
     options = fio_inspect._options(output)
@@ -102,7 +101,7 @@ def sizes(data: bytes) -> None:
 
 
 def conditions(data: bytes) -> None:
-    """What single attributes of devices and CPUs say."""
+    """Single attributes of devices and CPUs."""
     content = text(data)
     parse_speed(content)
     parse_width(content)
@@ -114,7 +113,7 @@ def conditions(data: bytes) -> None:
 
 
 def limits(data: bytes) -> None:
-    """Those of both versions of cgroups: none is 0 or less."""
+    """Limits in cgroup v1 and v2: all are above 0."""
     content = text(data)
     assert all(value > 0 for _, _, value in io_limits.parse_io_max(content))
     assert all(value > 0 for _, value in io_limits.parse_throttle(content))
@@ -123,7 +122,7 @@ def limits(data: bytes) -> None:
 
 
 def fio_log(data: bytes) -> None:
-    """A log of fio: what is counted in its seconds is what its lines say."""
+    """A log of fio: the counts of its seconds are those of its lines."""
     for kind in KINDS:
         log = read_log(kind, text(data).split("\n"))
         logs = Logs([log])
@@ -134,7 +133,7 @@ def fio_log(data: bytes) -> None:
 
 
 def counts_by_cpu(data: bytes) -> None:
-    """Two readings of an interrupt: what differs in the text is what its words say."""
+    """Two readings of an interrupt: the differences found in the text are those of its words."""
     half = len(data) // 2
     before = next_per_cpu_count(data[:half], [], None)
     now = next_per_cpu_count(data[half:], [], before)
@@ -146,7 +145,7 @@ def counts_by_cpu(data: bytes) -> None:
 
 
 def nvme_pages(data: bytes) -> None:
-    """Whatever a drive answers: figures or a sentence."""
+    """Whatever a drive answers gives figures or a message."""
     padded = data + bytes(4096)
     page_parsers: tuple[Callable[[bytes], object], ...] = (
         admin.parse_smart, admin.parse_ocp, admin.parse_endurance, admin.parse_placement,
@@ -161,7 +160,7 @@ def nvme_pages(data: bytes) -> None:
 
 
 def disk_health(data: bytes) -> None:
-    """smartctl's answer: its text has no line that a terminal would act on."""
+    """smartctl's answer: our text of it has no line that controls a terminal."""
     for code in (0, 2):
         health = health_text(smart.parse_disk_health(text(data), code))
         assert all(line.isprintable() for line in health.splitlines())
@@ -198,7 +197,7 @@ PARSERS: dict[str, Callable[[bytes], object]] = {
 
 
 def seeds() -> list[bytes]:
-    """Real input to begin from: recordings, this machine's /proc, the shipped jobs."""
+    """Real input to start from: recordings, this machine's /proc, the shipped jobs."""
     inputs = []
     for path in sorted(FIXTURES.rglob("*.gz"))[:12]:
         inputs.append(gzip.decompress(path.read_bytes())[:20_000])

@@ -1,4 +1,4 @@
-"""No parser falls over what it is fed: cut, spliced and damaged real input, and noise."""
+"""No parser fails on any input: cut, spliced and damaged real input, and noise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOKENS = [
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
-    """A real input with a few cuts, repeats and intruders."""
+    """A real input with some pieces cut out, repeated or inserted."""
     data = draw(st.sampled_from(SEEDS))
     for _ in range(draw(st.integers(0, 6))):
         at = draw(st.integers(0, len(data)))

@@ -1,10 +1,9 @@
-"""Are the program's outputs what they were, byte for byte? `make golden`.
+"""Are the program's outputs unchanged, byte for byte? `make golden`.
 
-Help, registries, recordings of several versions in every format and fio's own documents as reports.
-Small outputs are kept whole in tests/golden/outputs, large ones as digests. `--update` keeps what
-the program says now; `--against COMMIT` compares with what that commit says, and shows the
-differences of large outputs, too.
-"""
+Help, registries, recordings of several versions in every format, and fio's own documents as
+reports. Small outputs are stored in tests/golden/outputs, large ones as digests. `--update` stores
+the present outputs; `--against COMMIT` compares with that commit's outputs, and also shows the
+differences of large ones."""
 
 from __future__ import annotations
 
@@ -27,14 +26,14 @@ TOP = HERE.parents[1]
 FIXTURES = Path("tests/fixtures")
 OUTPUTS, DIGESTS = HERE / "outputs", HERE / "digests.txt"
 LARGE = 8_000
-"""Bytes; longer outputs are kept as digests."""
+"""Bytes; longer outputs are stored as digests."""
 FORMATS = ("table", "csv", "jsonl", "influx")
 REPORTS = ("md", "csv", "json", "html")
 DIFFERENT_LINES = 12
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code: 1 if an output differs."""
+    """Returns exit code 1 if an output differs."""
     options = _parser().parse_args(arguments)
     outputs = _outputs(TOP, options.only)
     if options.update:
@@ -53,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _outputs(top: Path, only: str) -> dict[str, bytes]:
-    """What the program of this source says, by the name of the case."""
+    """The outputs of the program in this source tree, by the name of the case."""
     with tempfile.TemporaryDirectory(prefix="iopstui-golden-") as name:
         place = Path(name)
         cases = {case: words for case, words in _cases(top, place) if only in case}
@@ -63,7 +62,7 @@ def _outputs(top: Path, only: str) -> dict[str, bytes]:
 
 
 def _cases(top: Path, place: Path) -> Iterator[tuple[str, list[str]]]:
-    """Each case's name and its command line; inputs are put into ``place``."""
+    """Each case's name and command line; its input is written into ``place``."""
     yield "help", ["--help"]
     own = (top / "iopstui").glob("cli/commands/[a-z]*.py")
     of_features = (top / "iopstui").glob("features/*/command_*.py")
@@ -111,7 +110,7 @@ def _output(top: Path, place: Path, words: Sequence[str]) -> bytes:
 
 
 def _keep(outputs: dict[str, bytes], only: str) -> None:
-    """Keep these in place of those whose names have ``only``."""
+    """Store these outputs; of the earlier ones, keep those whose names don't have ``only``."""
     others = {name: kept for name, kept in _kept("").items() if only not in name}
     shutil.rmtree(OUTPUTS, ignore_errors=True)
     OUTPUTS.mkdir()
@@ -125,7 +124,7 @@ def _keep(outputs: dict[str, bytes], only: str) -> None:
 
 
 def _kept(only: str) -> dict[str, bytes | str]:
-    """What is kept: the output, or its digest."""
+    """The stored outputs, or their digests."""
     kept: dict[str, bytes | str] = {
         file.name: file.read_bytes() for file in OUTPUTS.iterdir() if only in file.name
     }

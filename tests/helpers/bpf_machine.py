@@ -1,4 +1,4 @@
-"""A machine for the BPF instructions that the probe uses, with memory made up by a test."""
+"""An interpreter for the BPF instructions that the probe uses, with memory made up by a test."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 WHOLE = (1 << 64) - 1
 HALF = (1 << 32) - 1
-# where the stack ends
+# the address at which the stack ends
 STACK = 0x7FFF_0000_0000
 OPERATIONS: Mapping[int, Callable[[int, int], int]] = {
     0x0: lambda a, b: a + b, 0x1: lambda a, b: a - b, 0x2: lambda a, b: a * b,
@@ -21,9 +21,9 @@ TESTS: Mapping[int, Callable[[int, int], bool]] = {
 
 
 class Machine:
-    """``memory``: bytes by the address at which they begin; ``maps``: the address of the value of
-    each map by its descriptor; ``helpers``: by number, called with r1 to r5 if they take them.
-    Whatever lies elsewhere reads as 0, as in the kernel; the stack ends at STACK."""
+    """``memory``: bytes by the address at which they begin. ``maps``: the address of each map's
+    value by the map's descriptor. ``helpers``: by number, called with as many of r1 to r5 as they
+    take. All other memory reads as 0, as in the kernel; the stack ends at STACK."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Machine:
         self._maps, self._helpers, self._writers = maps, helpers, writers
 
     def run(self, code: bytes, context: int) -> int:
-        """What the program returns, begun with r1 = ``context``."""
+        """Run the program with r1 = ``context`` and return its result."""
         rows = list(struct.iter_unpack("<BBhi", code))
         r, at = [0] * 11, 0
         r[1], r[10] = context, STACK
@@ -49,7 +49,7 @@ class Machine:
                 return r[0]
             if op == 0x85:
                 r[0] = self._helpers[n](*r[1:6]) if n in self._writers else self._helpers[n]()
-                # what a helper may overwrite is overwritten
+                # overwrite the registers that a helper may overwrite
                 r[1:6] = [0xDEAD] * 5
             elif op == 0x18 and other == 1:
                 r[to], at = self._maps[n], at + 1

@@ -1,4 +1,4 @@
-"""A disk's second, made from its figures."""
+"""One second of a disk, made from figures."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from iopstui.model.figures.figure import Figure, from_object
 
 
 def disk_of(seconds: float = 1.0, **figures: Any) -> DiskRates:
-    """The second with these figures, by the names of DiskRates (``r_s``, ``aqu_sz`` ...) or of its
-    growths; whatever is not given is not known."""
+    """A second with these figures, named as in DiskRates (``r_s``, ``aqu_sz`` ...) or as its
+    increases; all other figures are unknown."""
     rows = _rows()
     shown = {}
     for name, value in figures.items():
@@ -31,7 +31,7 @@ def disk_of(seconds: float = 1.0, **figures: Any) -> DiskRates:
 
 def changed(disk: DiskRates, **figures: Any) -> DiskRates:
     """The same second with other figures."""
-    # a count that comes from a given rate
+    # counts that follow from a given rate
     counts = {f"n_{kind}s" for kind in ("read", "write", "discard") if f"{kind[0]}_s" in figures}
     before = {name: getattr(disk, name) for name in _rows() if name not in counts}
     return disk_of(disk.seconds, **before | figures)

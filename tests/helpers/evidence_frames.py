@@ -1,4 +1,4 @@
-"""Frames made by hand, for rules that look at a few seconds of fio and kernel figures."""
+"""Frames made by hand, for rules about a few seconds of fio's and the kernel's figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PER_CPU = Mapping[int, float]
 
 
 def fired(finding: Finding | None) -> Finding:
-    """For a rule that has to say something."""
+    """The finding of a rule that must have one."""
     assert finding is not None
     return finding
 
@@ -45,7 +45,7 @@ def device(
     tags: int = 128,
     **queue: object,
 ) -> BlockDevice:
-    """A disk with these CPUs in its hardware queues, each with an interrupt from 40 on."""
+    """A disk whose hardware queues have these CPUs; the queues' interrupts are 40, 41 ..."""
     hctxs = tuple(Hctx(n, tuple(cpus), tags, 0) for n, cpus in enumerate(queues))
     own = [IrqVector(40 + n, f"virtio1-req.{n}", n, False, hctxs[n].cpus[:1], 0)
            for n in range(len(queues))] if irqs is None else irqs  # fmt: skip
@@ -130,9 +130,9 @@ def frame(
     nice: int | None = None,
     policy: int | None = None,
 ) -> Frame:
-    """The second that ends at ``t``. ``jobs`` are (CPU, percent busy) in order, each of which waits
-    ``cpu_wait`` percent of the time for a CPU. The places of the I/Os are those of a job on the
-    first of ``disks``, below which are the others as ``links`` say."""
+    """The second that ends at ``t``. ``jobs`` are (CPU, percent busy) in order; each waits
+    ``cpu_wait`` percent of the time for a CPU. The job's I/Os are on the first of ``disks``; the
+    others are below it as ``links`` describe."""
     top = next(iter(disks or {}), "")
     waited = None if cpu_wait is None or not jobs else cpu_wait / 100
     return Frame(

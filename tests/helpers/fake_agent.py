@@ -1,10 +1,9 @@
-"""A launcher in ssh's place whose agent measures nothing: ``fake_agent.py HOST COMMAND``.
+"""A launcher in place of ssh, with an agent that measures nothing: ``fake_agent.py HOST COMMAND``.
 
-HOST's name begins with what it does when it is told to start: "good" sends three seconds of 100
-I/Os and its end, "endless" the seconds alone, until it is told to stop, "steady" six of them,
-"die" one second and is gone, "deaf" nothing at all. "queued" is never launched, as with srun, and
-"timeless" says no time.
-"""
+The first letters of HOST decide what it does when it is told to start. "good": sends three seconds
+of 100 I/Os, and ends. "endless": sends these seconds, and waits to be stopped. "steady": sends six
+seconds. "die": sends one second and exits. "deaf": sends nothing. "queued" never starts, as with
+srun. "timeless" does not report its time."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ def say(kind: str, **row: Any) -> None:
 
 
 def started(rows: list[dict[str, Any]]) -> bool:
-    """Whether it is over with that."""
+    """Start as HOST's name says. Returns whether the agent has ended."""
     if HOST.startswith("deaf"):
         return False
     now_ms = time.time() * 1000

@@ -1,10 +1,9 @@
-"""A launcher in ssh's place: ``far_host.py HOST COMMAND`` runs COMMAND here and relays its lines.
+"""A launcher in place of ssh: ``far_host.py HOST COMMAND`` runs COMMAND here and relays its lines.
 
-FAR_HOST_<HOST> says what goes wrong once the first frame has come: "cut" nothing is relayed any
-more, "kill" the agent is killed, "garbage" and "long" lines that are none, "closed" the agent's
-input ends, "jump" its wall clock is an hour ahead from then on. The marker FAR_HOST=HOST is in the
-environment of all that runs there.
-"""
+FAR_HOST_<HOST> names a fault that happens after the first frame. "cut": nothing is relayed any
+more. "kill": the agent is killed. "garbage", "long": lines that are not the agent's. "closed": the
+agent's input ends. "jump": the host's wall clock is an hour ahead from then on. All processes of
+the host have FAR_HOST=HOST in their environment."""
 
 from __future__ import annotations
 
@@ -59,7 +58,7 @@ class FarHost:
             row["wall_ms"] += 3_600_000
             return json.dumps(row).encode() + b"\n"
         if frames == 1 and self.fault:
-            # when it was: whoever looks whether fio is gone counts from here
+            # the time of the fault: tests measure from here how long fio stays
             Path(os.environ["FAR_HOST_LOG"]).write_text(str(time.monotonic()))
             self.go_wrong(sys.stdout.buffer)
         return line
@@ -96,7 +95,7 @@ def main() -> int:
     try:
         host.out()
     except OSError:
-        # nobody listens any more, and a link that is gone takes the agent's input with it
+        # nobody reads any more; a lost link closes the agent's input, too
         os.close(0)
         if host.agent.stdin is not None:
             os.close(host.agent.stdin.fileno())

@@ -1,8 +1,7 @@
-"""Started as some user: what a program behind fio's fence may open. Prints JSON.
+"""Run as some user, this prints as JSON what a program behind fio's fence may open.
 
-Words: the fence's name, then as JSON what is granted for reading and for writing, and the tries as
-a list of [what, path].
-"""
+Arguments: the fence's name, what is granted for reading and for writing (JSON), and the attempts as
+a JSON list of [what, path]."""
 
 from __future__ import annotations
 

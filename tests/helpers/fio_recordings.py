@@ -1,4 +1,4 @@
-"""fio's output as recorded (raw bytes of standard output, several versions) for tests."""
+"""fio's recorded output (raw bytes of standard output, several versions) for tests."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ CHOSEN = (
     "3.33-q-filestat", "3.33-q-grp-two-bs", "3.33-q-null-logs", "3.33-q-verify-short",
     "3.36-e-ramp", "3.42-d-stonewall", "3.42-g2-perm", "3.42-q-ramp-gtod",
 )  # fmt: skip
-"""Reports of these run all but 12 of the 9,762 lines that those of all 59 run, and are of each
-version. ``make recordings`` tests with all."""
+"""Recordings of every version; their reports run all but 12 of the 9,762 lines of code that the
+reports of all 59 run. ``make recordings`` tests with all."""
 NAMES = ALL if os.environ.get("IOPSTUI_ALL_RECORDINGS") else sorted(CHOSEN)
 
 
 def _minor_version(name: str) -> int:
-    """Of fio 3."""
+    """The minor version of a recording's fio 3."""
     return int(name.partition("-")[0].partition(".")[2])
 
 
 _NEWEST = {name.partition("-")[2]: name for name in sorted(NAMES, key=_minor_version)}
 KINDS = sorted(name for kind, name in _NEWEST.items() if kind[0] not in "ix")
-"""Recordings that differ in their figures: the newest of each kind. Layers above the parser and the
-frames need no other: versions differ in their output only."""
+"""Recordings that differ in their figures: the newest of each kind. Tests of layers above the
+parser and the frames need only these, because fio's versions differ only in their output."""
 
 # How many more I/Os the intervals of these recordings have than fio's totals: those in flight when
 # the ramp ended (3), or one less, which had not completed when the job failed (-1)
@@ -48,7 +48,7 @@ ONLY_SUBMISSIONS = ("3.33-q-grp-two-bs", "3.33-q-grp-two-bs-swapped")
 
 
 def unpacked(name: str, directory: Path) -> Path:
-    """A file as fio wrote it."""
+    """A file with the bytes that fio wrote."""
     path = directory / f"{name}.json"
     path.write_bytes(raw(name))
     return path
@@ -66,7 +66,7 @@ def items(chunks: Iterable[bytes]) -> list[Item]:
 
 @lru_cache
 def statuses(name: str, job: str = "") -> tuple[FioStatus, ...]:
-    """``job``: the text of the job file, where it is known."""
+    """The parsed documents of a recording. ``job``: the text of the job file, if known."""
     sections = effective_sections(job)
     found = (i.data for i in items([raw(name)]) if isinstance(i, Document))
     parsed = (parse_status(data, sections) for data in found)
@@ -76,7 +76,7 @@ def statuses(name: str, job: str = "") -> tuple[FioStatus, ...]:
 def samples(
     documents: Sequence[FioStatus], arrivals_ms: Sequence[float] | None = None
 ) -> list[RawSample]:
-    """One raw sample a document; each arrives when it was made unless told otherwise."""
+    """One raw sample for each document, which arrives when fio made it or at ``arrivals_ms``."""
     times = arrivals_ms or [document.timestamp_ms for document in documents]
     return [
         RawSample(

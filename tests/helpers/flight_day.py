@@ -29,7 +29,7 @@ TARGET = Target(DEVICE, "/dev/vda", "vda", ("vda",))
 
 
 class FakeClock(Clock):
-    """Goes when it is told to."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.ns, self.wall_s = 1_000_000_000_000, float(START_S)
@@ -47,8 +47,8 @@ class FakeClock(Clock):
 
 @dataclass(frozen=True)
 class Load:
-    """What the disk does in a second: requests, the milliseconds of each, percent busy, and the
-    requests that are in flight at its end."""
+    """A disk's load in one second: requests, milliseconds of each, percent busy, and requests in
+    flight at the end of the second."""
 
     reads: int = 0
     writes: int = 0
@@ -59,7 +59,7 @@ class Load:
 
 @dataclass
 class SimulatedSession:
-    """What a flight recorder needs of a session."""
+    """The parts of a session that a flight recorder needs."""
 
     clock: FakeClock
     disk_use: DiskUse | None = None
@@ -75,7 +75,7 @@ class SimulatedSession:
         self._counts = [0] * 17
         self._waited_us = 0
         self.ipi_every = 1
-        """Of many samples one may have the interrupts between CPUs."""
+        """One in this many samples has the interrupts between CPUs."""
         self._seq = 0
         self.t = 0.0
 
@@ -89,7 +89,7 @@ class SimulatedSession:
         self._sinks.append(sink)
 
     def second(self, load: Load = Load(), seconds: float = 1.0) -> None:
-        """One more sample, after so many seconds of this load."""
+        """One more sample, ``seconds`` later, with this load."""
         if self._seq:
             self.clock.go(seconds)
             self._count(load)
@@ -119,7 +119,7 @@ class SimulatedSession:
         self._at_end.append(call)
 
     def end(self) -> None:
-        """As it does live."""
+        """End the session like a live one."""
         for call in self._at_end:
             call()
         self.recording.close(events.SessionEnded(self.t, 0))
@@ -144,7 +144,7 @@ class SimulatedSession:
 
 
 class Flight:
-    """A recorder on a simulated session; its thread has done all its work after each step."""
+    """A recorder on a simulated session; after each step its thread has done all its work."""
 
     def __init__(
         self, place: Path, keep_s: float = 7 * 86400, size: int = 1 << 30,
@@ -160,7 +160,7 @@ class Flight:
         self.recorder.attach(self.session)  # type: ignore[arg-type]
 
     def run(self, count: int, load: Load = Load(), seconds: float = 1.0) -> None:
-        """So many seconds of this load."""
+        """``count`` samples with this load."""
         for _ in range(count):
             self.session.second(load, seconds)
             self.settle()
@@ -176,14 +176,14 @@ class Flight:
             self.recorder._thinner.join()
 
     def end(self) -> None:
-        """The session ends, then the recorder."""
+        """End the session, then the recorder."""
         self.session.end()
         self.recorder.close()
 
     def drain(self) -> None:
-        """Have all that is queued written, or found to be impossible to write."""
+        """Wait until everything queued is written, or could not be written."""
         file = self.recorder._file
         if file is not None and file._thread is not None:
-            file._queue.put([])  # taken once all before it is written
+            file._queue.put([])  # taken when everything before it is written
             while file.waiting and not file.problem:
                 self.settle()

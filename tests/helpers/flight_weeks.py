@@ -1,4 +1,4 @@
-"""Flight recordings of days and weeks of like disks: a file for each hour, as if thinned."""
+"""Flight recordings of days and weeks of similar disks: a file for each hour, thinned."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _COUNTED = ("reads", "", "read_bytes", "read_ms", "writes", "", "write_bytes", "
 
 
 class WeeksWriter:
-    """Takes what disks did between samples, and writes it as a flight recorder that thinned it to
-    a sample in ``every_s`` seconds. ``began_s`` is since the epoch."""
+    """Writes what disks did between samples, as a flight recorder does that has thinned its samples
+    to one in ``every_s`` seconds. ``began_s`` is the time since the epoch."""
 
     def __init__(
         self, place: Path, devices: Sequence[BlockDevice], began_s: float, every_s: int,
@@ -37,7 +37,7 @@ class WeeksWriter:
         self._hour, self._seq = -1, 0
 
     def write(self, seconds: float, growths: Growths) -> None:
-        """The next sample, after so many seconds in which the disks did this."""
+        """Write the next sample, ``seconds`` later; the disks did ``growths`` meanwhile."""
         self._wall_s += seconds
         self._monotonic_s += seconds
         for name, rates in growths.items():
@@ -47,7 +47,7 @@ class WeeksWriter:
                 counts[place] = value if part == "in_flight" else counts[place] + value
         self._sample()
         if int(self._wall_s // HOUR_S) != self._hour:
-            # the sample that the next ones are subtracted from is in both files
+            # both files have the sample from which the next ones are subtracted
             self.close()
             self._open()
             self._sample()
@@ -83,7 +83,7 @@ class WeeksWriter:
             self._buffer.event(event)
 
     def close(self) -> None:
-        """End the file, which was written last when its last sample was taken."""
+        """End the file; its modification time is that of its last sample."""
         if self._buffer is None or self._recorder is None:
             return
         self._buffer.close(events.SessionEnded(self._monotonic_s, 0))
@@ -93,7 +93,8 @@ class WeeksWriter:
 
 
 def together(seconds: Iterable[Growths]) -> Growths:
-    """The growths of several samples as one; what is in flight is that of the last."""
+    """The increases of several samples added up; the requests in flight are those of the last
+    sample."""
     total: dict[str, DiskRates] = {}
     for growths in seconds:
         for name, rates in growths.items():

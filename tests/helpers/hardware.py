@@ -1,4 +1,4 @@
-"""NVMe, SCSI and md devices in a ``Tree``, with what Linux 6.12 has beside them in sysfs."""
+"""NVMe, SCSI and md devices in a ``Tree``, with their sysfs files as in Linux 6.12."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BRIDGE = "devices/pci0000:00"
 
 
 def nvme_controller(tree: Tree, number: int, pci: str | None = None, **attributes: str) -> Path:
-    """A controller behind a PCI device with a link; its directory."""
+    """A controller behind a PCI device with a PCIe link. Returns its directory."""
     pci = pci or f"{BRIDGE}/0000:00:0{number}.0"
     device = tree.roots.sys / pci
     controller = device / f"nvme/nvme{number}"
@@ -27,7 +27,7 @@ def nvme_controller(tree: Tree, number: int, pci: str | None = None, **attribute
 
 
 def nvme_sensor(tree: Tree, place: Path, now: str = "45850") -> Path:
-    """Below a controller or its PCI device; the sensor's directory."""
+    """A temperature sensor below a controller or its PCI device. Returns the sensor's directory."""
     tree.attributes(
         place, name="nvme", temp1_input=now, temp1_max="81850", temp1_crit="84850",
         temp1_min="-273150",
@@ -62,7 +62,7 @@ def multipath_head(tree: Tree) -> Path:
 
 
 def scsi_disk(tree: Tree, name: str = "sda", dev: str = "8:0", **attributes: str) -> Path:
-    """Behind an adapter without a PCIe link; ``attributes`` are those of its SCSI device."""
+    """A disk behind an adapter without a PCIe link; ``attributes`` are those of its SCSI device."""
     host = f"{BRIDGE}/0000:00:1f.0/ata1/host0/target0:0:0/{name}"
     disk = tree.disk(name, f"{host}/block", dev, alignment_offset="0")
     device = tree.roots.sys / host

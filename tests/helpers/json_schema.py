@@ -1,4 +1,4 @@
-"""A small validator of JSON Schema: of the words that iopstui's own schema uses, and no others."""
+"""A small validator for JSON Schema, for the keywords that iopstui's own schema uses."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ TYPES: dict[str, Any] = {
 
 @lru_cache
 def strict() -> dict[str, Any]:
-    """The program's own, with no key allowed that is not in it."""
+    """The program's own schema, which also forbids unknown keys."""
     return schema(strict=True)
 
 
 def check_line(row: dict[str, Any]) -> None:
-    """That a JSON line is what the schema says of its sort."""
+    """Check that a JSON line matches the schema of its event."""
     assert row["event"] in strict()["$defs"], row["event"]
     check(row, row["event"])
 
 
 def check(value: Any, name: str) -> None:
-    """That ``value`` is what the schema says of ``name``."""
+    """Check that ``value`` matches the schema's definition ``name``."""
     wrong = list(errors(value, strict()["$defs"][name], strict(), name))
     assert not wrong, wrong[:5]
 
 
 def errors(value: Any, rule: dict[str, Any], root: dict[str, Any], at: str = "") -> Iterator[str]:
-    """Each place where it is not, and why."""
+    """Each mismatch: where it is, and why."""
     for word, said in rule.items():
         if word in NOTES:
             continue

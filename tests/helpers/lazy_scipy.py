@@ -1,4 +1,5 @@
-"""scipy and numpy for tests that ask them: a second to import, and to collect all takes four."""
+"""scipy and numpy, imported when a test first uses them: that takes a second, collecting all tests
+four."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ class _Later:
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # pytest asks everything whether it is a test
+        if name.startswith("__"):  # pytest asks everything in a module whether it is a test
             raise AttributeError(name)
         return getattr(importlib.import_module(self._module), name)
 

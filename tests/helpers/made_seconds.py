@@ -36,10 +36,10 @@ def frame(latencies: Sequence[int], number: int = 0) -> Frame:
 def run(
     rng: random.Random, seconds: int, iops: int, like: float = 0.5, stalls: float = 0.0
 ) -> Iterator[Frame]:
-    """A run whose seconds follow each other as AR(``like``) with a deviation of 5 %.
+    """A run whose seconds follow each other as an AR(``like``) process with a deviation of 5 %.
 
-    ``stalls`` times a second 32 I/Os in a row wait for the same stall of 20 ms on average.
-    """
+    ``stalls`` times a second, 32 successive I/Os wait for the same stall, which takes 20 ms on
+    average."""
     level = rng.gauss(0, 1)
     for number in range(seconds):
         count = max(1, round(iops * (1 + 0.05 * level)))

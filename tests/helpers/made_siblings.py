@@ -1,8 +1,7 @@
-"""Made-up nights of like disks under loads that differ: windows of ten seconds of each disk.
+"""Simulated nights of similar disks under different loads: windows of ten seconds of each disk.
 
-A disk is a queue with several servers (Allen and Cunneen's approximation), whose requests come in
-bursts. Nothing of it is made with the polynomial that model/findings/siblings.py fits.
-"""
+A disk is a queue with several servers (approximated after Allen and Cunneen) whose requests come in
+bursts. It does not use the polynomial that model/findings/siblings.py fits."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from iopstui.model.metrics.frame import Frame
 SECONDS = 10.0
 BUSIEST = 0.95
 REMEMBERED = 30
-"""Windows whose true slowness a night remembers: five minutes."""
+"""Number of windows for which a night remembers the true slowness: five minutes."""
 
 
 def like_disks(count: int = 8, **changes: object) -> list[BlockDevice]:
@@ -35,7 +34,7 @@ def like_disks(count: int = 8, **changes: object) -> list[BlockDevice]:
 
 @dataclass(slots=True)
 class Side:
-    """Reads or writes of a disk: how long one takes alone, requests per second, and their bytes."""
+    """Reads or writes of a disk: ms of one alone, requests per second, and bytes of each."""
 
     alone_ms: float
     rate: float
@@ -56,15 +55,15 @@ class Disk:
     slower: float = 1.0
     hidden: float = 1.0
     collects: float = field(default=0.0)
-    """Seconds for which it collects garbage."""
+    """Seconds for which it still collects garbage."""
 
 
 def rates(
     rng: random.Random, disk: Disk, slower: float, ticks: bool, seconds: float = SECONDS,
     samples: int = 10,
 ) -> list[DiskRates]:  # fmt: skip
-    """So many samples of a disk that takes ``slower`` times as long, all growth in the last one.
-    ``ticks``: the kernel counts whole ticks of 4 ms as busy."""
+    """``samples`` samples of a disk that takes ``slower`` times as long; all increase is in the
+    last one. ``ticks``: the kernel counts whole ticks of 4 ms as busy."""
     sides = (disk.reads, disk.writes)
     services = [side.service_ms * slower for side in sides]
     wanted = sum(side.rate * ms for side, ms in zip(sides, services, strict=True)) / 1e3
@@ -100,7 +99,7 @@ def rates(
 
 
 def frames_of(number: int, disks: dict[str, list[DiskRates]]) -> Iterator[Frame]:
-    """Window ``number``, from 1."""
+    """The frames of window ``number``, which counts from 1."""
     for second in range(int(SECONDS)):
         t = (number - 1) * SECONDS + second + 1
         yield Frame(int(t), 0, t, 0.0, 1.0, frozenset(), None, None, None,
@@ -108,14 +107,14 @@ def frames_of(number: int, disks: dict[str, list[DiskRates]]) -> Iterator[Frame]
 
 
 def zipf(rng: random.Random, count: int, exponent: float) -> list[float]:
-    """Shares with a mean of 1, in any order."""
+    """Zipf-distributed shares with a mean of 1, in random order."""
     shares = [1 / (rank + 1) ** exponent for rank in range(count)]
     rng.shuffle(shares)
     return [share * count / sum(shares) for share in shares]
 
 
 class Night:
-    """A night of ``count`` like disks. ``odd`` is how many times as long the first one takes."""
+    """A night of ``count`` similar disks. The first one takes ``odd`` times as long."""
 
     def __init__(self, rng: random.Random, count: int = 8, odd: float = 1.0) -> None:
         self.rng = rng
@@ -149,13 +148,13 @@ class Night:
         self._slowness: list[deque[float]] = [deque(maxlen=REMEMBERED) for _ in self.disks]
 
     def true_times(self, name: str) -> float:
-        """How many times as long this disk took as the others in the last five minutes, whatever
-        its load: one that collects garbage for so long is slow."""
+        """How many times as long this disk took as the others in the last five minutes, independent
+        of its load. A disk that collects garbage for so long counts as slow."""
         middles = {f"d{n}": median(kept) for n, kept in enumerate(self._slowness)}
         return middles.pop(name) / median(middles.values())
 
     def make_even(self) -> None:
-        """Give all disks the first one's work; they differ from each other by what they are."""
+        """Give all disks the work of the first one, so that they only differ as disks."""
         first = self.disks[0]
         self.shares = [1.0] * len(self.disks)
         self.write_shares = [self.write_shares[0]] * len(self.disks)
@@ -164,8 +163,8 @@ class Night:
             disk.burst = first.burst
 
     def _make_one_special(self) -> None:
-        """In half of the nights one disk has more load, larger requests, another mix, or longer
-        bursts than all the others."""
+        """In half of the nights, one disk has more load, larger requests, another mix, or longer
+        bursts than all others."""
         place, kind = self.rng.randrange(len(self.disks)), self.rng.randrange(8)
         disk = self.disks[place]
         if kind == 0:
@@ -185,7 +184,7 @@ class Night:
     def windows(
         self, hours: float, length_s: float = SECONDS, samples: int = 10
     ) -> Iterator[dict[str, list[DiskRates]]]:
-        """Successive windows of this length, each in so many samples."""
+        """Successive windows of ``length_s``, each in ``samples`` samples."""
         rng, disks = self.rng, self.disks
         common, levels = 0.0, [0.0] * len(disks)
         pause, scrub, scrubbed = 0.0, 0.0, 0
@@ -193,7 +192,7 @@ class Night:
             common = 0.95 * common + rng.gauss(0, 0.3 * self.noise)
             day = 1 + self.swing * math.sin(self.phase + number * length_s / 4000)
             if rng.random() < 0.01:
-                pause = rng.uniform(1.2, 8)  # of the machine: all disks wait
+                pause = rng.uniform(1.2, 8)  # a pause of the machine: all disks wait
             if rng.random() < 0.001:
                 scrub, scrubbed = rng.uniform(60, 1800), rng.randrange(len(disks))
             scrub -= length_s
@@ -216,7 +215,7 @@ class Night:
             yield seconds
 
     def _collecting(self, disk: Disk, length_s: float) -> float:
-        """Garbage collection of one disk alone, the more often the more it writes."""
+        """Garbage collection of one disk alone. It is more frequent the more the disk writes."""
         if disk.collects > 0:
             disk.collects -= length_s
             return self.rng.uniform(1.3, 3)
@@ -228,7 +227,7 @@ class Night:
 def random_loads(
     rng: random.Random, seconds: float, odd: float = 1.0, count: int = 8, servers: int = 8
 ) -> Iterator[Frame]:
-    """Windows of disks whose loads are drawn anew every 30 s. The first one takes ``odd`` times as
+    """Windows of disks with new random loads every 30 s. The first disk takes ``odd`` times as
     long."""
     disks = [Disk(servers, Side(0.1, 0, 4096), Side(0.05, 0, 4096), 1.5,
                   slower=odd if n == 0 else 1.0, hidden=math.exp(rng.gauss(0, 0.02)))
@@ -248,10 +247,10 @@ def random_loads(
 def minutes_of_weeks(
     rng: random.Random, days: int, count: int = 8, odd: float = 1.0, even: bool = False
 ) -> Iterator[dict[str, DiskRates]]:
-    """Minutes of a ``Night`` that lasts for days. The first disk becomes slower evenly, until it
-    takes ``odd`` times as long. Shares and sizes of all swing around their mean, and in half of the
-    weeks one has more and more load, larger requests, longer bursts or fewer writes. ``even``: all
-    have the same work on average, as members of an array."""
+    """Minutes of a ``Night`` that lasts for days. The first disk slows down evenly, until it takes
+    ``odd`` times as long. The shares and sizes of all disks vary around their means. In half of the
+    weeks, one disk has more and more load, larger requests, longer bursts or fewer writes.
+    ``even``: all disks have the same work on average, like members of an array."""
     night = Night(rng, count)
     place, grows = rng.randrange(count), rng.randrange(8)
     if even:

@@ -10,7 +10,7 @@ PLAN = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,2,4..64"), parse_axis("
 
 
 def device(depth: int, jobs: int, at_once: int = 12) -> Point:
-    """100 µs each, ``at_once`` of them together."""
+    """A point of a device that serves ``at_once`` I/Os at the same time, each in 100 µs."""
     n = depth * jobs
     latency = 100_000 * max(1.0, n / at_once)
     iops = n / (latency / 1e9)

@@ -1,5 +1,5 @@
-"""A strict reader of the two formats that Prometheus scrapes, written from their specifications,
-and beside it Prometheus's own: both have to take the text, and find the same in it."""
+"""A strict reader of the two formats that Prometheus scrapes, written from their specifications.
+Prometheus's own readers check the same text: both must accept it and find the same."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SUFFIXES = {
 
 @dataclass
 class Read:
-    """One family: of samples their suffix and labels with the value."""
+    """One family of metrics: (suffix, labels) of each sample, with its value."""
 
     kind: str = ""
     help: str = ""

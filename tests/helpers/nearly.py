@@ -7,7 +7,8 @@ from typing import Any
 
 
 def assert_nearly(one: Any, other: Any) -> None:
-    """Equal in all but that, down to the order of keys; a NaN is one on both sides."""
+    """Check that both are equal except for the last digits of sums, including the order of keys;
+    NaN equals NaN."""
     assert type(one) is type(other)
     if isinstance(one, dict):
         assert [*one] == [*other]

@@ -21,7 +21,7 @@ UNSHARE = {"x86_64": 272, "aarch64": 97, "riscv64": 97, "ppc64le": 282, "s390x":
 
 
 def install(namespaces: bool = True) -> None:
-    """From now on, for this process and its children."""
+    """Install the filter for this process and its children."""
     answers = [(number, errno.ENOSYS) for number in LANDLOCK]
     if not namespaces:
         answers.append((UNSHARE[platform.machine()], errno.EPERM))

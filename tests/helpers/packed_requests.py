@@ -6,10 +6,10 @@ from iopstui.features.capture.model.workload import KIND_AT, LOW_BITS, MAX_SECTO
 
 
 def pack_shape(pid: int, kind: int, sectors: int, flags: int = 0) -> int:
-    """The word of a request's length and flags."""
+    """The packed word with a request's length and flags."""
     return pid << PID_AT | kind << KIND_AT | flags | min(sectors, MAX_SECTORS)
 
 
 def pack_value(pid: int, kind: int, value: int) -> int:
-    """The word of a depth or a region."""
+    """The packed word with a depth or a region."""
     return pid << PID_AT | kind << KIND_AT | min(value, LOW_BITS)

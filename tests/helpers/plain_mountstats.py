@@ -1,5 +1,5 @@
-"""/proc/self/mountstats read line by line, all of it each time: what the quick reader is compared
-with."""
+"""A plain reader of /proc/self/mountstats, which parses every line each time. Tests compare the
+fast reader with it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def parse_mountstats(data: bytes, mountpoints: Sequence[str]) -> dict[str, int] 
 
 
 def _mounts(data: bytes) -> dict[str, list[str]]:
-    """The lines of each NFS mount; of several at one place the last hides the others."""
+    """The lines of each NFS mount. Of several mounts at one place, the last one hides the
+    others."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in data.decode(errors="surrogateescape").split("\n"):

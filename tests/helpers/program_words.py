@@ -1,4 +1,4 @@
-"""What a shell offers at the end of a line, asked of the shell."""
+"""The words that a shell offers to complete a line, from the shell itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMP_LINE=$2 COMP_POINT=${#2}
 _iopstui
 printf '%s\\n' "${COMPREPLY[@]}"
 """
-# without a terminal zsh completes nothing: what the script tells it is written down instead
+# without a terminal zsh completes nothing, so functions of ours record what the script offers
 ZSH = """
 compdef() { :; }
 _describe() {
@@ -35,7 +35,7 @@ FISH = 'source $argv[1]; complete -C "$argv[2]"'
 
 
 def answers(shell: str, line: str, cwd: Path) -> set[str]:
-    """The words that it offers."""
+    """The words that this shell offers for the line."""
     program = cwd / "bin" / "iopstui"
     program.parent.mkdir(exist_ok=True)
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m iopstui "$@"\n')

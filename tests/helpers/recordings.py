@@ -22,7 +22,7 @@ from iopstui.recording.writer import Recorder, RecordingBuffer
 
 RUN = "3.33-p-mixed"
 EARLIER_DEMO = Path(__file__).parents[1] / "fixtures" / "recordings" / "second-demo.iops"
-"""The demo of earlier versions: two runs, the second one with rq_affinity turned in it."""
+"""The demo of earlier versions: two runs; rq_affinity is changed in the second."""
 VDA = BlockDevice(
     "vda", "/dev/vda", 254, 0, "virtio-blk", 1 << 30, serial="SECRET-1",
     hctxs=(Hctx(0, (0, 1), 256, None),), irqs=(IrqVector(36, "virtio0-req.0", 0),),
@@ -31,7 +31,7 @@ TARGET = Target(DIRECTORY, "/srv/data", "vda", ("vda",), "", "ext4", "/")
 
 
 def raws(name: str, probed: bool = False) -> list[RawSample]:
-    """Raw samples with both halves, as a session would take them."""
+    """Raw samples with fio's and the kernel's part, as a session takes them."""
     return [
         replace(
             sample,
@@ -45,7 +45,7 @@ def raws(name: str, probed: bool = False) -> list[RawSample]:
 
 
 def long_run(count: int, name: str) -> list[RawSample]:
-    """So many samples, a second apart: one fio run, and the quiet time after it."""
+    """``count`` samples, a second apart: one run of fio, and the idle time after it."""
     whole = raws(name)
     start = whole[0].arrived_ns
     return [
@@ -64,13 +64,13 @@ def long_run(count: int, name: str) -> list[RawSample]:
 
 
 def tape(path: Path | None, idle_frames: bool = True) -> RecordingBuffer:
-    """A tape that records to ``path`` from its first sample on."""
+    """A recording buffer that writes to ``path`` from its first sample on."""
     recorder = Recorder(path) if path is not None else None
     return RecordingBuffer(TARGET, lambda: {"vda": VDA}, 1.0, idle_frames, (), recorder)
 
 
 def others(name: str) -> tuple[list[object], list[object]]:
-    """What happens around a run: before its first sample, and after its last."""
+    """The events around a run: before its first sample, and after its last."""
     final = statuses(name)[-1]
     before: list[object] = [
         form.JobRun(
@@ -90,7 +90,7 @@ def others(name: str) -> tuple[list[object], list[object]]:
 
 
 def write(path: Path, name: str = RUN, taken: Sequence[RawSample] | None = None) -> list[RawSample]:
-    """A whole recording of one run; its raw samples."""
+    """Write a complete recording of one run. Returns its raw samples."""
     taken = raws(name) if taken is None else taken
     before, after = others(name)
     one = tape(path)
@@ -110,7 +110,7 @@ def tell(one: RecordingBuffer, happenings: Iterable[object]) -> None:
 
 
 def read(path: Path) -> tuple[list[SampleRecord], list[EventRecord], str]:
-    """Samples, everything else, and the damage."""
+    """The samples, all other records, and the damage."""
     with Recording(path) as recording:
         records = list(recording.records())
         return (

@@ -1,11 +1,10 @@
-"""Reports of recordings, read in order and by several processes: a program of its own, since one
-with threads is not forked.
+"""Make reports of recordings twice: in order, and with several processes. It is a program of its
+own, because a process with threads must not be forked.
 
-    report_beside.py PROCESSES KEYS FILE...
+report_beside.py PROCESSES KEYS FILE...
 
-``KEYS`` key samples make a segment. Prints for each file a JSON line: both reports, and how often
-it was begun anew in order.
-"""
+``KEYS`` key samples make a segment. Prints a JSON line for each file: both reports, and how often
+the second one had to start again in order."""
 
 from __future__ import annotations
 

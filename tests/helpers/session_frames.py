@@ -1,4 +1,4 @@
-"""Frames with both halves: fio's recordings, and a kernel whose counters grow beside them."""
+"""Frames with both parts: fio's recordings, and a kernel whose counters grow with them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ DRIVE_COUNTERS = (
 
 
 def drives(n: int) -> dict[str, DriveReading]:
-    """A drive that has all counters, 2 GiB of writes and 1 of everything else a second."""
+    """A drive with all counters: 2 GiB of writes a second, and 1 of everything else."""
     units = {"units_written": 4195 * n, "media_bytes_written": 4195 * 768_000 * n}
     counts = {name: n for name in DRIVE_COUNTERS} | units
     return {"nvme0": DriveReading({**counts, "kelvin": 300}, dict.fromkeys(counts, 0))}
@@ -91,7 +91,7 @@ NFS_COUNTERS = (
 
 
 def with_share(n: int, sample: KernelSample) -> KernelSample:
-    """The same machine, on which an NFS mount and cgroups have been used as well."""
+    """The same machine, which also uses an NFS mount and cgroups."""
     operations = {
         f"{name}.{key}": n for name in ("read", "write", "getattr") for key in NFS_COUNTERS
     }
@@ -102,7 +102,7 @@ def with_share(n: int, sample: KernelSample) -> KernelSample:
 
 
 def with_smb(n: int, sample: KernelSample) -> KernelSample:
-    """The same machine with an SMB mount in place of that of NFS."""
+    """The same machine with an SMB mount instead of the NFS mount."""
     operations = {
         f"{name}.{key}": n for name in ("read", "write", "create") for key in ("ops", "errors")
     }
@@ -131,12 +131,12 @@ def aws(n: int) -> dict[str, int]:
 
 
 def nvme_diag(n: int) -> dict[str, int]:
-    """What a new kernel counts of an NVMe path."""
+    """A new kernel's counters of an NVMe path."""
     return {nvme_counter_name(file, "nvme0c1n1"): n for file in NVME_COUNTERS}
 
 
 def groups(n: int) -> dict[str, int]:
-    """Counters of a unit with limits, of the slice above it, and of all."""
+    """Counters of a unit with limits, of its slice, and of the top."""
     slice_, unit = "/system.slice", "/system.slice/db.service"
     io = {
         counter_name(what, path, "vda"): count * n
@@ -172,7 +172,7 @@ def whole_frames(name: str, probed: bool = False, smb: bool = False) -> list[Fra
 def session(
     name: str, title: str = "randread 4k", probed: bool = False, smb: bool = False
 ) -> list[Event]:
-    """All events of a run, as a session would give them."""
+    """All events of a run, as a session emits them."""
     frames = whole_frames(name, probed, smb)
     final = statuses(name)[-1]
     end = frames[-1].t

@@ -14,8 +14,8 @@ ALLOWED = 0.01
 
 @dataclass
 class Queue:
-    """``mean_s`` is the time of one I/O: exponential, or ``constant``. A share ``floor`` of all
-    I/Os is slow at every rate."""
+    """``mean_s`` is the mean time of one I/O, with exponential distribution, or ``constant``. A
+    share ``floor`` of all I/Os is slow at any rate."""
 
     mean_s: float
     bound_s: float
@@ -23,7 +23,7 @@ class Queue:
     floor: float = 0.0
 
     def run(self, rng: random.Random, rate: float, seconds: float, capacity: float) -> Run:
-        """A run at a rate, from an empty queue on."""
+        """A run at a rate, starting with an empty queue."""
         ios, slow = [0] * round(seconds), [0] * round(seconds)
         now = free = 0.0
         while (now := now + rng.expovariate(rate)) < SETTLE_S + len(ios):
@@ -67,8 +67,8 @@ class Queue:
 def search_on(
     queue: Queue, seed: int, time_s: float, later: Queue | None = None, burst_s: float = math.inf
 ) -> tuple[Search, float]:
-    """A whole search of at most ``time_s`` seconds; the seconds that it took. After ``burst_s`` the
-    device is another one, ``later``."""
+    """A whole search of at most ``time_s`` seconds. Returns it and the seconds that it took. After
+    ``burst_s`` the device is replaced by ``later``."""
     rng, most = random.Random(seed), 1 / queue.mean_s
     search = Search(0.75 * most, 0.02 * most, most)
     spent = 5 + SETTLE_S + OVERHEAD_S

@@ -10,8 +10,8 @@ from iopstui.model.samples import Exemplar
 
 
 def exemplar(total_ns: int = 5_000_000, ended_ns: int = 10**9, **more: Any) -> Exemplar:
-    """A slow read of fio on vda that completed at ``ended_ns``: 1 µs until it was inserted, 10 µs
-    until it was issued."""
+    """A slow read of fio on vda that completed at ``ended_ns``. It was inserted after 1 µs and
+    issued after 11 µs."""
     began = ended_ns - total_ns
     made = Exemplar(
         disk="vda", kind="read", slow=True, sampled=False, sector=2048, offset=2048 << 9,
@@ -23,5 +23,5 @@ def exemplar(total_ns: int = 5_000_000, ended_ns: int = 10**9, **more: Any) -> E
 
 
 def reads(count: int) -> dict[str, dict[str, RequestStats]]:
-    """So many reads of vda that were completed in a second, as the probe counts them."""
+    """``count`` reads of vda in a second, as the probe counts them."""
     return {"vda": {"read": RequestStats(1.0, LatencyStats.from_bins({100_000: count}))}}

@@ -1,7 +1,6 @@
-"""Made-up seconds of requests, as the probe keeps them: the slowest 10 and a random sample of 10.
+"""Simulated seconds of requests, as the probe keeps them: the slowest 10 and a random sample of 10.
 
-Without ``cause`` nothing makes a request slow but chance and its place in a burst.
-"""
+Without ``cause``, a request is slow only by chance and by its place in a burst."""
 
 from __future__ import annotations
 
@@ -14,11 +13,11 @@ from iopstui.model.samples import Exemplar
 KEPT = 10
 SECOND = 10**9
 Cause = Callable[[Exemplar], int]
-"""What a request takes longer (ns)."""
+"""The additional time of a request (ns)."""
 
 
 def independent(chance: Random, count: int = 500) -> list[Exemplar]:
-    """Requests at any time, each of any process, CPU and place."""
+    """Requests at random times, of random processes, CPUs and places."""
     return [
         _request(chance, SECOND + chance.randrange(SECOND), chance.randrange(1 << 24))
         for _ in range(count)
@@ -27,7 +26,7 @@ def independent(chance: Random, count: int = 500) -> list[Exemplar]:
 
 def bursts(chance: Random) -> list[Exemplar]:
     """Bursts of 1 to 64 requests of one process, CPU and region, which the disk serves one after
-    the other; a third of them is slower as a whole."""
+    another. A third of the bursts is delayed as a whole."""
     made: list[Exemplar] = []
     for _ in range(chance.randrange(10, 40)):
         began = SECOND + chance.randrange(SECOND)
@@ -42,7 +41,7 @@ def bursts(chance: Random) -> list[Exemplar]:
 
 
 def kept(requests: list[Exemplar], chance: Random, cause: Cause | None = None) -> list[Exemplar]:
-    """Those that the probe would keep."""
+    """The requests that the probe would keep."""
     if cause is not None:
         later = ((one, cause(one)) for one in requests)
         requests = [_ended(one, one.completed_ns + ns) if ns else one for one, ns in later]
@@ -59,7 +58,7 @@ def _request(chance: Random, began: int, place: int) -> Exemplar:
     cpu, cpu_done, hctx = chance.randrange(4), chance.randrange(4), chance.randrange(2)
     size, flags = chance.choice((4096, 8192, 65536)), chance.choice(("R", "RS"))
     ended = began + int(100_000 * (1 + chance.expovariate(0.5)))
-    # not exemplar(): it copies twice, and there are 500 in a second
+    # not exemplar(): that makes two objects for each of 500 requests a second
     return Exemplar(
         disk="vda", kind="read", slow=True, sampled=False, sector=8 * place, offset=place << 12,
         size=size, flags=flags, pid=pid, tid=701, comm="fio", group=group, cpu=cpu,

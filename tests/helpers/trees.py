@@ -1,4 +1,4 @@
-"""Builds small /proc, /sys and /dev trees, laid out as Linux 6.12 does."""
+"""Build small trees of /proc, /sys and /dev, laid out as in Linux 6.12."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Tree:
     def disk(
         self, name: str, where: str, dev: str | None, size: int | None = 2048, **attributes: str
     ) -> Path:
-        """A whole disk at ``where``/``name``; keys of attributes have "__" for "/"."""
+        """A whole disk at ``where``/``name``; in the keys of attributes, "__" stands for "/"."""
         directory = self.roots.sys / where / name
         self._node(directory, dev, size)
         self.attributes(directory, **attributes)
@@ -57,7 +57,7 @@ class Tree:
         self.proc(f"irq/{number}/node", f"{node}\n")
 
     def msi(self, where: str, first: int, names: list[str]) -> None:
-        """Vectors first, first+1, ... of the PCI device at ``where``."""
+        """Interrupt vectors ``first``, first+1, ... of the PCI device at ``where``."""
         for place, name in enumerate(names):
             self.sys(f"{where}/msi_irqs/{first + place}", "msix\n")
             self.irq(first + place, name, place, str(place))
@@ -90,7 +90,8 @@ class Tree:
 
 
 def virtio_disk(tree: Tree, name: str = "vda", queues: int = 4, dev: str = "254:0") -> Path:
-    """A virtio-blk disk as the lab has it: one request vector a queue, one for configuration."""
+    """A virtio-blk disk like the lab's: one interrupt vector for each queue, one for
+    configuration."""
     pci = f"{PCI}7.0"
     disk = tree.disk(
         name,

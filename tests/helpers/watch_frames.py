@@ -1,4 +1,4 @@
-"""Frames without a job, of one disk or more, with the figures that a test asks for."""
+"""Frames without a job, of one or more disks, with the figures that a test chooses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from iopstui.model.samples import DiskCounters
 def rates(
     reads: int = 0, writes: int = 0, wait_ms: int = 0, kib: int = 4, seconds: float = 1.0
 ) -> DiskRates:
-    """So many requests in an interval, each of ``kib`` and waiting ``wait_ms``."""
+    """The rates of an interval with these counts of requests, each of ``kib`` and taking
+    ``wait_ms``."""
     before = DiskCounters("vda", 254, 0, *[0] * 17)
     after = DiskCounters(
         "vda", 254, 0, reads, 0, 2 * kib * reads, wait_ms * reads,
@@ -35,7 +36,7 @@ def frame(t: float, disks: Mapping[str, DiskRates] | None, seconds: float | None
 
 
 def watched(disks: Sequence[DiskRates | None]) -> list[Frame]:
-    """A second each of vda, which is not measured where it is ``None``."""
+    """One frame for each second of vda; in a second that is ``None``, vda was not measured."""
     return [
         frame(0.0, None),
         *(frame(n + 1.0, {} if one is None else {"vda": one}) for n, one in enumerate(disks)),

@@ -1,4 +1,4 @@
-"""`iopstui` with a disk for `watch` that need not be there: no test depends on the machine's."""
+"""`iopstui` with a made-up disk for `watch`, so that no test depends on the machine's disks."""
 
 from __future__ import annotations
 

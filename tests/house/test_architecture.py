@@ -76,7 +76,7 @@ def test_the_screen_of_one_machine_does_not_import_fleets() -> None:
     loaded = loaded_by(code)
     assert "textual" in loaded
     assert not {name for name in loaded if ".fleet." in name}
-    # nor does its help, which includes the keys of the fleet screen
+    # its help does not import them either, although that includes the keys of the fleet screen
     loaded = loaded_by("import sys; import iopstui.ui.help; print(*sys.modules)")
     fleet = {name.rpartition(".fleet.")[2] for name in loaded if ".fleet." in name}
     assert fleet == {"screen", "screen.keys", "screen_help"}
@@ -156,13 +156,14 @@ def test_no_function_is_longer_than_a_screen() -> None:
 
 
 def test_names_of_test_files_are_unique() -> None:
-    """pytest cannot collect both in one process, which `make mutants` does."""
+    """pytest cannot collect two files of one name in one process, which `make mutants` needs."""
     names = Counter(path.name for path in TESTS.rglob("test_*.py"))
     assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_the_architecture_page_names_files_that_exist(root: Path) -> None:
-    """In a folder that the same entry or section names; of a feature, if it says so."""
+    """Each file is in a folder that the same entry or section names, or in a feature's if it says
+    so."""
     page = (root / "docs" / "architecture.md").read_text()
     files = [path.relative_to(root).as_posix() for folder in (PACKAGE, TESTS) for path in
              folder.rglob("*.py")]  # fmt: skip
@@ -181,7 +182,7 @@ def test_the_architecture_page_names_files_that_exist(root: Path) -> None:
 
 
 def test_the_scripts_import_only_what_exists(root: Path) -> None:
-    """Nothing else reads those that are run once a year."""
+    """No other test reads scripts that are run once a year."""
     scripts = [
         path
         for path in (root / ".ci").rglob("*")
@@ -218,7 +219,7 @@ def test_texts_name_only_files_that_exist(root: Path) -> None:
         and not any(
             file.endswith(f"/{name.lstrip('/')}")
             for file in files
-            # the program does not speak of a test without its folder
+            # the program names tests only with their folder
             if f"{root}/tests/" not in file or "tests/" in name or page.suffix == ".md"
         )
     ]

@@ -1,9 +1,8 @@
-"""Each name in double backquotes of a docstring exists: a renamed thing must not live on in texts.
+"""Each name in double backquotes of a docstring exists, so that texts don't keep old names.
 
 A name is looked up in the function (its arguments and what it uses), in its class and the class's
 bases, in the classes of its arguments, in the module, and among what the package defines at the top
-of a module. Names of figures, Python's own and the words below are known, too.
-"""
+of a module. Names of figures, Python's own and the words below are known, too."""
 
 from __future__ import annotations
 
@@ -30,7 +29,8 @@ FIO = """clat clat_ns job_runtime mixed setup_rate startdelay stddev stonewall t
 timestamp_ms verify"""
 KERNEL = """block_bio_complete block_bio_queue block_getrq block_rq_complete block_rq_issue
 block_rq_requeue cmd_flags iostats kworker max_sectors_kb read_ahead_kb"""
-# lines between our own processes that no code spells out; a run's name in examples of lessons
+# words of the protocol between our own processes that no code spells out; a run's name in examples
+# of lessons
 WORDS = "alive beat deep go stop"
 LIBRARIES = "choices main meta node_textfile_mtime_seconds null"
 KINDS = (ast.Name, ast.Attribute, ast.arg, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef,
@@ -39,7 +39,7 @@ OUTSIDE = {word for words in (FIO, KERNEL, WORDS, LIBRARIES) for word in words.s
 
 
 class Source:
-    """A module, with the names and the words of strings in it."""
+    """A module, with the names in it and the words of its strings."""
 
     def __init__(self, parsed: Parsed) -> None:
         self.tree = parsed.tree
@@ -70,7 +70,7 @@ class Source:
         return {name for _, name in self._lines[begin:end]}
 
     def _top(self) -> Iterator[str]:
-        """What the module defines, without what is in its functions and classes."""
+        """What the module defines at its top, outside of functions and classes."""
         for node in self.tree.body:
             match node:
                 case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
@@ -83,7 +83,7 @@ class Source:
 
 
 def _words(value: str | bytes) -> list[str]:
-    """Words that are strings of their own: keys of JSON, orders. No words of sentences."""
+    """Strings that are single words: keys of JSON, orders. Not the words of sentences."""
     text = value.decode("latin-1") if isinstance(value, bytes) else value
     return [] if " " in text.strip() else re.findall(r"\w+", text)
 
@@ -104,7 +104,7 @@ def _classes() -> dict[str, list[tuple[Source, ast.ClassDef]]]:
 
 @cache
 def _members(name: str) -> frozenset[str]:
-    """What classes of this name and their bases have, by the names in their code."""
+    """The names in the code of classes of this name and of their bases."""
     members: set[str] = set()
     for source, node in _classes().get(name, []):
         members |= source.names(node)
@@ -117,25 +117,25 @@ def _members(name: str) -> frozenset[str]:
 
 @cache
 def _after_a_dot() -> frozenset[str]:
-    """Members of classes, and what modules define."""
+    """Members of classes, and names at the top of modules."""
     tops = (source.top for source in _sources().values())
     return frozenset().union(*map(_members, _classes()), *tops)
 
 
 @cache
 def _everywhere() -> frozenset[str]:
-    """Names that are known in each docstring."""
+    """Names that are known in every docstring."""
     names = {*OUTSIDE, *dir(builtins), *keyword.kwlist, *sys.stdlib_module_names, *_classes()}
     for path, source in _sources().items():
         names.update(path.relative_to(ROOT.parent).with_suffix("").parts)
-        # one lower-case word may be anything
+        # a lower-case word without underscore may mean anything
         names.update(name for name in source.top if "_" in name or name.isupper())
     names.update(part for field in FIELDS for part in re.findall(r"\w+", field.id))
     return frozenset(names)
 
 
 def _docstrings(node: Documented) -> Iterator[str]:
-    """The docstring of this node, and those below its constants and fields."""
+    """The docstring of this node, and the docstrings of its constants and fields."""
     if text := ast.get_docstring(node):
         yield text
     for before, after in zip(node.body, node.body[1:], strict=False):
@@ -145,7 +145,7 @@ def _docstrings(node: Documented) -> Iterator[str]:
 
 
 def _scope(source: Source, node: Documented) -> set[str]:
-    """The names that the docstring of this node may have, beside those of what is around it."""
+    """The names that this node's docstring may use, besides those of the surrounding code."""
     scope = source.names(node)
     match node:
         case ast.ClassDef():
@@ -169,7 +169,7 @@ def _is_known(name: str, scope: set[str]) -> bool:
     # a placeholder: kernel.SOURCE.NAME
     if any(part.isupper() for part in rest):
         return True
-    # an ending of names
+    # the ending of a name
     if name[0] == "_" and any(known.endswith(name) for known in scope):
         return True
     if first in sys.stdlib_module_names and rest:
@@ -180,7 +180,7 @@ def _is_known(name: str, scope: set[str]) -> bool:
 
 
 def unknown_names(source: Source) -> list[tuple[str, str]]:
-    """Each documented thing, and a name in its docstrings that does not exist there."""
+    """Each function or class with a name in its docstrings that does not exist there."""
 
     def visit(node: Documented, around: set[str]) -> Iterator[tuple[str, str]]:
         words = QUOTED.findall(" ".join(_docstrings(node)))

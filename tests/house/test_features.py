@@ -77,7 +77,7 @@ for place, own in json.load(sys.stdin):
 
 
 def program_without(features: Sequence[str], place: Path) -> Path:
-    """A copy of the package, of links, in which these features' folders are missing."""
+    """A copy of the package, made of links, without the folders of these features."""
     copy = place / "iopstui"
     (copy / "features").mkdir(parents=True)
     for path in PACKAGE.iterdir():
@@ -98,7 +98,7 @@ def run(place: Path, *words: str, input: str = "") -> subprocess.CompletedProces
 
 
 def test_every_module_of_the_core_works_without_features(tmp_path: Path) -> None:
-    """That a feature imports no other, import-linter tells."""
+    """import-linter checks that no feature imports another."""
     result = run(program_without(FEATURES, tmp_path), "-c", EVERYTHING)
     assert result.returncode == 0, result.stderr
 
@@ -117,7 +117,8 @@ def own_commands(feature: str) -> list[str]:
 
 
 def test_the_program_works_without_each_feature(tmp_path: Path) -> None:
-    """One test for all, which costs as much as one for each: they share what they import."""
+    """A single test for all features: they share their imports, so it costs as much as a test of
+    one."""
     for name in ("none", *FEATURES):
         (tmp_path / name).mkdir()
     program_without(FEATURES, tmp_path / "none")

@@ -138,9 +138,9 @@ def test_long_text_is_cut() -> None:
 
 @given(st.text(), st.sampled_from(["utf-8", "ascii", "latin-1", "no-such-encoding", None]))
 def test_fitted_text_can_be_printed_and_keeps_its_width(text: str, encoding: str | None) -> None:
-    text = safe_text(text)  # one end of a line for "\r\n"
+    text = safe_text(text)  # "\r\n" becomes one line end
     fitted = units.replace_unprintable(text, encoding)
-    # an arrow becomes two signs in ASCII
+    # in ASCII an arrow becomes two characters
     arrows = text.count("→") + text.count("←") if fitted != text else 0
     assert len(fitted) == len(text) + arrows
     if encoding is not None:
@@ -171,7 +171,7 @@ def test_an_arrow_in_ascii_has_a_shaft() -> None:
 
 def test_every_sign_of_the_program_has_an_ascii_replacement(root: Path) -> None:
     source = "".join(path.read_text() for path in (root / "iopstui").rglob("*.py"))
-    # blocks of bars and dots of charts are drawn only with UTF-8
+    # blocks of bars and dots of charts are drawn only if the terminal has UTF-8
     drawn = {chr(code) for code in (*range(0x2580, 0x2590), *range(0x2800, 0x2900))}
     signs = {sign for sign in source if not sign.isascii() and not sign.isalpha()} - drawn
     assert (
@@ -222,7 +222,7 @@ def test_differences_are_rounded() -> None:
 
 @pytest.mark.parametrize("text", [
     "  not seen: " + "percentiles of single requests; " * 4,
-    # a name is copied from the terminal
+    # users copy names from the terminal
     "  " + "word " * 12 + "/dev/mapper/vg-data",
 ])  # fmt: skip
 def test_a_sentence_is_broken_between_words_only_on_a_terminal(text: str, tmp_path: Path) -> None:

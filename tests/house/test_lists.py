@@ -1,4 +1,4 @@
-"""The order of lists."""
+"""Sorting of lists."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_what_has_no_value_is_last_and_equal_ones_stay_as_they_come(
     assert known == sorted(known, reverse=(sorts == DOWN) != reverse)
     for value in {*values}:
         assert [i for i in ordered if i["n"] == value] == [i for i in items if i["n"] == value]
-    # a column that does not sort, or is not there, changes nothing
+    # a column that is missing or can't be sorted by changes nothing
     assert in_order(items, [Column("m", "M")], "M") == in_order(items, [], "N") == items
 
 

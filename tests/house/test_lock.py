@@ -51,7 +51,7 @@ def test_every_locked_version_is_allowed(root: Path, lock: str, group: str | Non
 
 @pytest.mark.parametrize("lock", ["requirements.txt", "requirements-dev.txt"])
 def test_a_lock_names_what_its_packages_need(root: Path, lock: str) -> None:
-    """.ci/setup installs them without asking what they need."""
+    """.ci/setup installs exactly the locked packages, without their requirements."""
     locked = {canonicalize_name(name) for name, _ in LOCKED.findall((root / lock).read_text())}
     needed = {
         canonicalize_name(need.name)

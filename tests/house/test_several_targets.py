@@ -46,7 +46,7 @@ LOOPS = tuple(
 )
 BOTH = combine_targets(LOOPS)
 
-# -- one target of several places
+# -- one target with several paths
 
 
 def test_shared_underlying_devices_are_listed_once_at_the_end() -> None:
@@ -112,7 +112,7 @@ def test_a_place_without_a_device_is_named() -> None:
 
 def counters(name: str, values: list[int]) -> DiskCounters:
     reads, writes, read_ms, write_ms, sectors, weighted, flights, flushes = values
-    # the kernel counts a request together with its time
+    # the kernel counts a request and its time together
     waited = (read_ms * bool(reads), write_ms * bool(writes), write_ms * bool(flushes))
     return DiskCounters(
         name, 7, 0, reads, 1, sectors, waited[0], writes, 2, sectors, waited[1], flights, read_ms,
@@ -176,7 +176,7 @@ def test_an_idle_device_does_not_change_the_await() -> None:
 
 
 def with_loop_devices(number: int, raw: RawSample) -> RawSample:
-    """A sample with two loop devices and the disk under them; loop1 does twice of loop0."""
+    """A sample with two loop devices and the disk below them; loop1 does twice as much as loop0."""
     disks = {
         name: counters(name, [n, 0, n, 0, 8 * n, 4 * n, 3, 0])
         for name, n in (("loop0", 100 * number), ("loop1", 200 * number), ("vda", 7 * number))

@@ -311,7 +311,7 @@ def test_what_can_t_be_shown_says_why(tmp_path: Path) -> None:
             with pytest.raises(UsageError):
                 run.request()
         run.advance()
-    # the question is not asked, and its explanation not given
+    # the question is not asked, and its explanation is not shown
     assert seen == ["tell: start", "run: one", "run: deep"]
     assert run.verdict("more") is None
     assert "deep" not in run.failed, "what can't be shown has not failed"
@@ -325,13 +325,13 @@ def test_the_end_of_an_earlier_run_is_not_this_one_s(play: LessonRun) -> None:
     assert play.running and play.page().state == RUNNING  # type: ignore[union-attr]
     play.advance()
     assert play.step is not None and play.step.header == "run: one", "it is being measured"
-    # one that can't start has no beginning
+    # a run that can't start has no StepStarted
     assert play.feed(StepFinished(1.0, 4, 5, "fio is missing.", False, hint="Install it."))
     assert play.failed["one"] == "fio is missing. Install it."
 
 
 def test_a_run_that_is_stopped_before_it_begins_is_over(play: LessonRun) -> None:
-    """While its job is looked at, or the end of an earlier run is waited for."""
+    """It is stopped while its job is examined, or while it waits for an earlier run to end."""
     to(play, "run: one")
     play.request()
     play.stop()
@@ -354,7 +354,7 @@ def test_what_a_session_is_asked_to_run(play: LessonRun) -> None:
     assert first.overrides == {
         "iodepth": "1", "cpus_allowed": "1", "runtime": "5000ms", "time_based": "1",
     }  # fmt: skip
-    # what another run turns is as it was found in this one
+    # tunables that another run sets have the value they had before the lesson
     assert settings(first) == (
         ("scheduler", "mq-deadline"),
         ("nomerges", "0"),
@@ -381,7 +381,7 @@ def test_a_fact_that_is_not_known_can_t_be_set(tmp_path: Path) -> None:
 
 @given(st.lists(st.sampled_from(["advance", "answer", "measure", "gtod", "fail", "stop", "page"])))
 def test_any_way_through_it_ends(ways: list[str]) -> None:
-    """Whatever is done on whichever page: no exception, and every page has something on it."""
+    """Any actions on any pages: no exception, and no page is empty."""
     run = lesson_run(Path("/none"))
     try:
         for way in [*ways, *["advance"] * 10]:

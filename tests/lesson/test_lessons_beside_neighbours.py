@@ -27,14 +27,14 @@ FACTS = {
 LATENCY_S, PARALLEL = 0.001, 16
 SECONDS = 8
 TRUE = {"1": {"eight": ("a",), "deep": ("b",)}, "3": {"can": ("a",), "two": ("a",), "iops": ("c",)}}
-"""What the answers are without a neighbour: the disk works on 16 I/Os at a time, of 1 ms each, and
+"""The right answers without a neighbour: the disk serves 16 I/Os at a time, each in 1 ms, and
 rq_affinity moves completions without changing IOPS."""
 SHARES = st.sampled_from([0.0, 0.0, 0.1, 0.3, 0.6])
 
 
 def seconds_of(depth: int, share: float, affinity: str | None, lost: float) -> Iterator[Event]:
-    """A run beside a neighbour with a share of the I/O, which takes ``lost`` of that from the job.
-    The neighbour's I/O completes on CPU 0, where the interrupt comes."""
+    """A run beside a neighbour, which does ``share`` of the I/O and takes the part ``lost`` of that
+    from the job. The neighbour's I/O completes on CPU 0, which gets the interrupt."""
     alone = min(depth, PARALLEL) / LATENCY_S
     iops = alone * (1 - lost * share)
     others = iops * share / (1 - share)
@@ -102,7 +102,7 @@ def test_a_neighbour_in_one_run_leaves_the_questions_of_the_others() -> None:
 
 
 def test_grades_would_be_wrong_if_nobody_looked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The simulated neighbour is one that matters."""
+    """The simulated neighbour is strong enough to make grades wrong."""
     monkeypatch.setattr("iopstui.model.experiment.disturbance.DISTURBING_SHARE", 2.0)
     assert grades("1", {"one": 0.6}, 1.0)["deep"] == ("b",)
     assert grades("1", {"eight": 0.6}, 1.0)["eight"] != ("a",)

@@ -1,4 +1,4 @@
-"""Which disks are watched where none is named."""
+"""Which disks are watched if the user names none."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ DEVICES = {
 
 
 def roots(tmp_path: Path, **reads: int) -> Roots:
-    """Those that have done so many reads; the others have a row of zeros."""
+    """A machine whose disks have done this many reads; disks that are not named have a row of
+    zeros."""
     lines = [
         f"   8       0 {name} {reads.get(name.replace('-', '_'), 0)} 0 8 1 0 0 0 0 0 1 1"
         for name in DEVICES

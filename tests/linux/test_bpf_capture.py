@@ -1,4 +1,4 @@
-"""How the capture reads its ring, and how it ends. The kernel's part is played by files."""
+"""How the capture reads its ring, and how it ends. Files play the kernel's part."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROOM = 1 << RING_BITS
 
 
 class Kernel:
-    """What the capture has made: maps as files in memory."""
+    """The maps that the capture has made, as files in memory."""
 
     def __init__(self) -> None:
         self.maps: dict[str, int] = {}
@@ -67,7 +67,7 @@ class Kernel:
 
 
 def types(cgroups: bool = True) -> bytes:
-    """A kernel's types with what the capture needs."""
+    """A kernel's types (BTF) with what the capture needs."""
     made = Made()
     u32 = made.add(INT, "unsigned int", 4, bytes(4))
 
@@ -139,7 +139,7 @@ def test_offsets_are_those_of_the_kernel_s_types() -> None:
     assert set(found.argument.values()) == {0}
     bios = kernel_types.capture_types(types(), kernel_types.OF_BIOS)
     assert bios.argument == {"block_bio_queue": 0, "block_bio_complete": 1}
-    # without cgroups the rest works
+    # without cgroups everything else works
     assert kernel_types.capture_types(types(cgroups=False), kernel_types.OF_BIOS).cgroup == ()
     with pytest.raises(KeyError):
         kernel_types.capture_types(types().replace(b"block_getrq", b"block_getrx"),
@@ -165,7 +165,7 @@ def test_requests_are_read_when_they_are_complete(begin: Callable[..., BpfCaptur
     for number in range(3):
         kernel.write(number, *range(10 * number, 10 * number + 7))
     kernel.count(programs.HEAD, 3)
-    # one of them may be half written
+    # a record may be half written
     assert len(capture.take()) == 0
     kernel.count(programs.HEAD, 4)
     batch = capture.take()
@@ -185,7 +185,7 @@ def test_what_was_overwritten_is_lost_and_said(begin: Callable[..., BpfCapture],
         kernel.write(number, number)
     kernel.count(programs.HEAD, upto)
     batch = capture.take(last=True)
-    # three quarters of the ring are read: the rest may be written to meanwhile
+    # three quarters of the ring are read; the kernel may meanwhile write to the rest
     first = upto - ROOM * 3 // 4
     assert batch.columns[programs.TIME] == list(range(first, upto)) and batch.lost == first
     assert len(capture.take(last=True)) == capture.take().lost == 0
@@ -236,7 +236,7 @@ def test_nothing_is_open_when_it_is_closed(begin: Callable[..., BpfCapture]) -> 
     assert os.listdir("/proc/self/fd") == before
 
 
-# --- with its counts
+# -- with its counts
 
 
 def shaped(kernel: Kernel, number: int, pid: int, sectors: int, cgroup: int) -> None:
@@ -275,11 +275,11 @@ def test_whose_requests_are_counted(
         tree.sys("class/block/vda/stat", "12 0 0 0 21 0 0 0 0 0 0 5 0 0 0 3 0\n")
         found = running.result()
         assert {one.process: one.ios for one in found.streams} == expected
-        # from the first request to the last there are 2 ms at most
+        # from the first request to the last there are at most 2 ms
         assert running.result(active=True).seconds <= 0.002 < found.seconds
         assert found.filtered == (not choice.everything) and running.disk_counted() == 3
         assert not running.gone() and running.seen == 3
-        # from a beginning on that what was before is no part of
+        # what happened before the beginning is not counted
         running.begin()
         assert running.result().ios == 0 and running.disk_counted() == 0
     finally:

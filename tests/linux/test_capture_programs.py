@@ -1,4 +1,4 @@
-"""The capture's programs, carried out instruction by instruction on requests made up here."""
+"""The capture's programs, executed instruction by instruction on made-up requests."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Disk:
         self.put(at + 16, flags, "<I")
         self.put(at + 32, sector)
         self.put(at + 40, size, "<I")
-        # four pointers, each at the beginning of what the one before points to
+        # four pointers, each at the beginning of what the previous one points to
         for step in range(4):
             self.put((at + 72) if step == 0 else chain + 8 * (step - 1), chain + 8 * step)
         self.put(chain + 24, cgroup)
@@ -185,7 +185,7 @@ def test_a_flush_and_fua_are_those_of_the_bio() -> None:
     disk = Disk()
     disk.sent(0, pid=5, operation=WRITE, flags=FUA | PREFLUSH)
     flush, write = disk.records()
-    # with the data that the bio carries
+    # the flush's size is that of the bio's data
     assert flush[2] == pack_shape(5, workload.FLUSH, 8)
     assert flush[3] == flush[4] == flush[6] == 0
     assert write[2] == pack_shape(5, workload.WRITE, 8, workload.FUA | workload.SYNC)
@@ -198,7 +198,7 @@ def test_metadata_counts_as_another_process() -> None:
     metadata, data = disk.records()
     assert metadata[2] == pack_shape(5 | workload.METADATA, workload.WRITE, 8, workload.SYNC)
     assert data[2] == pack_shape(5, workload.WRITE, 8, workload.SYNC)
-    # the depth is that of the process with its metadata
+    # the depth counts a process's data and metadata together
     assert metadata[3] == pack_value(5 | workload.METADATA, workload.WRITE, 1)
     assert data[3] == pack_value(5, workload.WRITE, 2)
 
@@ -248,7 +248,7 @@ def test_a_request_that_is_sent_again_is_one() -> None:
     disk.happens(ISSUE, request)
     assert len(disk.records()) == 1 and disk.counter(programs.REQUEUED) == 1
     disk.happens(COMPLETE, request)
-    # of which nobody knows whether it was sent again
+    # nothing is known of a request that has completed
     disk.happens(REQUEUE, request)
     assert disk.counter(programs.REQUEUED) == 1
     disk.sent(0)
@@ -288,7 +288,7 @@ def test_bios_of_a_disk_without_requests() -> None:
     assert flush[2] == pack_shape(12, workload.FLUSH, 8)
     assert write[1:5] == [2048, pack_shape(12, workload.WRITE, 8),
                           pack_value(12, 1, 1), pack_value(12, 1, 1)]  # fmt: skip
-    # its place has moved on when it ends
+    # the bio's sector has moved on when it completes
     disk.put(bio + 32, 2056)
     disk.happens(BIO_COMPLETE, bio)
     disk.happens(BIO_COMPLETE, bio)

@@ -1,4 +1,4 @@
-"""Limits that a cgroup has reached, of both versions."""
+"""Limits that a cgroup has reached, in cgroup v1 and v2."""
 
 from __future__ import annotations
 

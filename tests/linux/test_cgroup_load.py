@@ -1,4 +1,4 @@
-"""Cgroups' counters and rates from a tree of files. Against a real kernel in tests/faults."""
+"""Counters and rates of cgroups from a tree of files. tests/faults compares with a real kernel."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Machine:
         self.roots = Roots.under(base)
 
     def group(self, path: str, count: int, **files: str) -> None:
-        """``count`` in each counter on vda, another on a disk that nobody asked for."""
+        """A cgroup with ``count`` in each counter of vda, and counters of two other disks."""
         place = self.top / path
         place.mkdir(parents=True, exist_ok=True)
         each = " ".join(f"{what}={count}" for what in ("rbytes", "wbytes", "rios", "wios"))

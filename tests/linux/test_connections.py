@@ -1,4 +1,4 @@
-"""TCP connections: what the kernel says of one, and which of them are a target's."""
+"""TCP connections: the kernel's figures, and which connections are a target's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from iopstui.model.network import counter_name
 
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """Two ends of a connection on this machine."""
+    """Both ends of a connection within this machine."""
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen()
@@ -49,7 +49,7 @@ def test_the_kernel_tells_what_went_over_a_connection(
     assert one.info["sent"] == 5000 and one.info["received"] == 700
     assert one.receive_queue == 600 and one.info["retrans"] == 0
     assert 0 < one.info["rtt_us"] < 1_000_000 and one.info["cwnd"] > 0
-    # the other end has the port as its own, and its own as that of the server
+    # the server's end has the port as its own, and the client's port as that of the other end
     (other,) = tcp_sockets(client.getsockname()[1])
     assert other.info["sent"] == 700 and other.receive_queue == 5000
 

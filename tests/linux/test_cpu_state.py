@@ -39,7 +39,7 @@ def test_a_cpu_with_everything(tree: Tree) -> None:
 
 
 def test_the_longest_way_out_is_of_a_state_that_is_not_disabled(tree: Tree) -> None:
-    # in no order of depth: some firmware counts them so
+    # not sorted by depth: some firmware numbers them so
     cpu(tree, 0, sleeps=(0, 133, 10, 200))
     tree.sys(f"{CPU}0/cpuidle/state3/disable", "1\n")
     assert CpuStates(tree.roots).read([0])[0].wake_us == 133

@@ -1,4 +1,4 @@
-"""Which program uses the CPUs, in made-up processes."""
+"""Which program uses the CPUs, on made-up processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reading of who uses the disks, from files of the kernel."""
+"""Readings of the programs that use the disks, from the kernel's files."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_who_uses_the_cpus_is_looked_for_while_tasks_wait_for_one(tmp_path: Path
 
 
 def test_processes_that_proc_does_not_show_are_hidden(tmp_path: Path) -> None:
-    """Mounted with hidepid=2: the first process is always there."""
+    """With hidepid=2 even the first process is missing, which otherwise always exists."""
     assert read(tmp_path).hidden == ALL_HIDDEN
     (tmp_path / "proc/1").mkdir()
     assert read(tmp_path).hidden == 0
@@ -116,7 +116,8 @@ def test_who_looks_is_not_blocked_for_long(tmp_path: Path) -> None:
 
 
 def test_requests_that_do_not_complete_are_in_flight(tmp_path: Path) -> None:
-    """The server of an nbd device was stopped: the kernel adds their time when they complete."""
+    """The server of an nbd device was stopped. The kernel adds the time of requests only when they
+    complete."""
     in_flight = {name: row[2] for name, row in read(tmp_path, 4).disks.items()}
     assert in_flight == {"sda": 4.0, "sdb": 0.0}
 

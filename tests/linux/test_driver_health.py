@@ -58,7 +58,7 @@ def test_arrays(files: tuple[str, str, str], found: Array | None) -> None:
 def test_an_array_with_chunks() -> None:
     assert parse_array("idle", "0", "3", "65536\n") == Array("idle", 0, 3, 65536)
     assert parse_array("idle", "0", "2", "0\n") == Array("idle", 0, 2)
-    # raid0 has no files for a state that it can't have
+    # raid0 lacks the files of states that it can't have
     assert parse_array("", "", "2\n", "4096\n") == Array("idle", 0, 2, 4096)
 
 

@@ -1,4 +1,4 @@
-"""The energy counters of a made-up machine: which are read, and how they begin again."""
+"""The energy counters of a made-up machine: which ones are read, and how they wrap around."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from iopstui.model.sources import POWER, figures
 
 
 def domain(tree: Tree, name: str, kind: str, used: int | str = 0, most: int | str = 999) -> Path:
-    """Below /sys/class/powercap there are links to directories like this."""
+    """The counter file of a new domain. In reality, /sys/class/powercap has links to such
+    directories."""
     place = tree.roots.sys / "class/powercap" / name
     tree.attributes(place, name=kind, energy_uj=str(used), max_energy_range_uj=str(most))
     return place / "energy_uj"
@@ -25,7 +26,7 @@ def test_counters_of_a_kind_are_added_up(tree: Tree) -> None:
     memory = domain(tree, "intel-rapl:0:1", "dram", 5)
     domain(tree, "intel-rapl:0:0", "core", 5)
     domain(tree, "intel-rapl:2", "psys", 7)
-    # the same package by another register: it would count twice
+    # the same package through another register, which would count twice
     domain(tree, "intel-rapl-mmio:0", "package-0", 100)
     counters = EnergyCounters(tree.roots)
     assert counters.read() == {"package": 0, "dram": 0, "platform": 0}

@@ -1,4 +1,4 @@
-"""What the kernel serves to others; the LIO texts are those of Linux 6.12."""
+"""What the kernel exports to other machines; the LIO texts are from Linux 6.12."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ends of /proc/interrupts, however its pieces are cut."""
+"""The last lines of /proc/interrupts, wherever its pieces are cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which device it really is, whatever it is called."""
+"""Which device a name means, whatever the name is."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ cost.usage=223908 cost.wait=17 cost.indebt=0 cost.indelay=0
 
 
 def group(tree: Tree, path: str, **files: str) -> None:
-    """A group of version 2 that isn't the root of all; keys have "_" for "."."""
+    """A group of cgroup v2 that is not the root; in the keys, "_" stands for "."."""
     tree.sys(f"fs/cgroup/{path}/cgroup.type", "domain\n")
     for name, text in files.items():
         tree.sys(f"fs/cgroup/{path}/{name.replace('_', '.')}", text)
@@ -68,7 +68,7 @@ def test_limits_of_version_1(text: str, limits: list[tuple[str, int]]) -> None:
     ("text", "waits"),
     [
         (ROOT_STAT, {"259:2": 17}),
-        # Linux 5.x left out the end of the line after a device without counts
+        # Linux 5.x writes no line end after a device without counts
         ("8:16 8:0 rios=1 cost.wait=4\n", {"8:0": 4}),
         ("cost.wait=4\n8:0 cost.wait=x cost.wait=-1\n", {}),
         ("", {}),
@@ -82,7 +82,8 @@ def test_limits_of_the_own_group_and_of_all_above_the_tightest_first(tree: Tree)
     unified(tree, "0::/a.slice/b\n")
     group(tree, "a.slice", io_max="254:0 riops=100 wbps=9\n8:0 riops=7\n")
     group(tree, "a.slice/b", io_max="254:0 riops=200 wbps=max\n")
-    group(tree, "a.slice/b/c", io_max="254:0 riops=1\n")  # below: another's
+    # below this process's group: another group's
+    group(tree, "a.slice/b/c", io_max="254:0 riops=1\n")
     assert IoLimits(tree.roots).read().limits == {
         "254:0": (
             IoLimit("/a.slice", "io.max", "riops", 100),

@@ -63,7 +63,7 @@ def test_virtio_scsi_goes_by_vector_order_not_by_irq_number(tree: Tree) -> None:
     disk_of(tree, "sda", where, "8:0", 2)
     names = ["virtio7-config", "virtio7-control", "virtio7-event"]
     tree.msi(f"{PCI}a.0", 51, [*names, "virtio7-request", "virtio7-request"])
-    # Linux 6.1 puts the PCI address above the vector's index
+    # Linux 6.1 puts the PCI address into the bits above the vector's index
     tree.irq(54, "virtio7-request", 147456 + 4)
     tree.irq(55, "virtio7-request", 147456 + 3)
     assert [row[:2] for row in served(tree, "sda")] == [

@@ -1,4 +1,4 @@
-"""Jobs of a fio that is played: processes, or threads of one process."""
+"""Jobs of a fake fio: processes, or threads of one process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ threading.Event().wait(60)
 
 @contextmanager
 def played(source: str) -> Iterator[tuple[int, str]]:
-    """The process and the line it says when it is ready."""
+    """The process number, and the line that it prints when it is ready."""
     process = subprocess.Popen(
         [sys.executable, "-c", source], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -107,7 +107,7 @@ os.wait()
 
 
 def schedstat(place: str) -> int:
-    """The kernel's own figure."""
+    """The time that a thread waited for a CPU, as the kernel counts it."""
     with open(f"{place}/schedstat") as file:
         return int(file.read().split()[1])
 
@@ -128,7 +128,7 @@ def test_a_job_without_workers_has_no_waits_of_them() -> None:
 
 
 def test_workers_that_come_and_go_never_make_the_sum_fall(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three of them; then one is gone, one is new, one has waited longer, and one has not."""
+    """Three workers; then one has ended, one is new, one has waited longer, and one has not."""
     waits = {"1": 100, "2": 200, "3": 300}
     monkeypatch.setattr(job_threads, "_cpu_wait_ns", waits.get)
     jobs = JobThreads(1)

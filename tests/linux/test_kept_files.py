@@ -1,4 +1,5 @@
-"""Files of processes that are kept open: read anew, closed with their process, within a limit."""
+"""Files of processes that are kept open: read again, closed when their process ends, limited in
+number."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from iopstui.linux.process.process_io import KeptFiles
 
 
 def open_files(text: str) -> int:
-    """How many of this process's descriptors are of files with this in their name."""
+    """The number of this process's descriptors of files with this text in their names."""
     names = []
     for fd in os.listdir("/proc/self/fd"):
         try:
             names.append(os.readlink(f"/proc/self/fd/{fd}"))
         except FileNotFoundError:
-            continue  # that of the list itself
+            continue  # the descriptor of the listing itself
     return sum(text in name for name in names)
 
 

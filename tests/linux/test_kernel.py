@@ -22,7 +22,7 @@ NOT_RT = RT.replace("PREEMPT_RT", "PREEMPT_DYNAMIC")
         ("threadirqs", "", True),
         ("ro quiet", RT, True),
         ("nothreadirqs threadirqs=0", NOT_RT, False),
-        ("ro -- threadirqs", NOT_RT, False),  # init's
+        ("ro -- threadirqs", NOT_RT, False),  # after -- the words are for init
         ("", "", False),
     ],
 )

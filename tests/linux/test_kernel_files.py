@@ -1,4 +1,4 @@
-"""Files that are nobody's data."""
+"""Files of the kernel's own file systems, which hold no data."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ LINES = {
     'XFS (dm-3): metadata I/O error in "xlog_iodone" at daddr 0x8 len 8 error 5': "dm-3",
     "XFS (vdb): Log I/O Error (0x2) detected at xlog_ioend_work. Shutting down filesystem.": "vdb",
     "BTRFS error (device sdc): bdev /dev/sdc errs: wr 1, rd 0, flush 0, corrupt 0, gen 0": "sdc",
-    # nothing failed
+    # nothing has failed
     "operation not supported error, dev loop0, sector 0 op 0x9:(WRITE_ZEROES) flags 0x800": "",
     "critical target error, dev sda, sector 0 op 0x3:(DISCARD) flags 0x800 phys_seg 1": "",
     "EXT4-fs (dm-0): mounted filesystem with ordered data mode": "",
@@ -38,7 +38,8 @@ def test_lines_that_report_an_error_of_a_disk(message: str, disk: str) -> None:
 
 def test_errors_are_counted_from_now_on_and_only_the_kernel_s_own(tmp_path: Path) -> None:
     path = tmp_path / "kmsg"
-    # a device gives a record with each read; a file gives all, so each is written before its read
+    # a device gives one record for each read, a file gives all; so each record is written before
+    # its read
     path.write_text("3,1,5,-;I/O error, dev sda, sector 8\n")
     log = KernelLog(path)
     assert log.errors(1.0) == {}

@@ -80,7 +80,7 @@ def test_a_crash_that_cannot_be_reported_names_the_limit(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Short:
-        """An importer without memory for the modules of a crash report."""
+        """An importer that lacks memory for the modules of a crash report."""
 
         @staticmethod
         def find_spec(name: str, *_: object) -> None:

@@ -27,7 +27,7 @@ def test_rates_are_those_since_the_time_before(tmp_path: Path) -> None:
     sda = found["sda"]
     # 200 reads, 8000 sectors of 512 bytes and 500 ms in 2 s
     assert (sda.ios_s, sda.bytes_s, sda.util) == (100.0, 2_048_000.0, pytest.approx(25.0))
-    # another device has the name now: nothing can be said of it
+    # another device has the name now, so there is no rate
     write(tmp_path, ("sda", 32, 400, 9000, 600), ("sdb", 16, 8, 15, 9))
     assert {name: rates.reads for name, rates in loads().items()} == {"sdb": 1}
 

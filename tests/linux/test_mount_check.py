@@ -1,4 +1,4 @@
-"""The first touch of a target, on file systems that do not answer."""
+"""The first access to a target, on file systems that do not answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIMIT_S = 0.1
 
 @pytest.fixture
 def hanging(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A directory below which the question for room is never answered."""
+    """A directory: statvfs(2) never returns for paths in it."""
     dead = tmp_path / "dead"
     dead.mkdir()
     real = os.statvfs
@@ -40,7 +40,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def mounted(tmp_path: Path, *mounts: tuple[str, str, str]) -> Roots:
-    """Roots whose mount table has these (mount point, type, source) besides a disk on /."""
+    """Roots whose mount table has these (mount point, type, source), and a disk on /."""
     lines = ["20 1 8:1 / / rw - ext4 /dev/sda1 rw"]
     for number, (where, kind, source) in enumerate(mounts):
         lines.append(f"{30 + number} 20 0:{40 + number} / {where} rw - {kind} {source} rw")
@@ -83,7 +83,7 @@ def test_the_process_that_asks_keeps_nothing_open(
 
     monkeypatch.setattr(os, "statvfs", statvfs)
     assert find_hung_paths([tmp_path], 30) == []
-    # its pipe, the file of this test, and the directory that was listed
+    # the pipe to its parent, the file that this test writes, and the listed directory
     assert len((tmp_path / "open").read_text().split()) <= 3
     os.close(writer)
     assert os.read(reader, 1) == b""
@@ -116,7 +116,7 @@ def test_links_lead_to_a_mount_that_is_not_touched(tmp_path: Path) -> None:
     assert find_network_mount(tmp_path / "up" / tmp_path.name / "./data", mounts) == found
     for local in ("loop/x", "real", "up", "missing/file"):
         assert find_network_mount(tmp_path / local, mounts) is None, local
-    # what is mounted on top hides it
+    # a mount on top hides it
     hidden = [*mounts, *parse_mountinfo(share.replace("fuse.sshfs", "tmpfs"))]
     assert find_network_mount(tmp_path / "data", hidden) is None
 

@@ -100,8 +100,8 @@ NUMBERS = st.lists(st.integers(0, 1 << 40), min_size=9, max_size=9)
 
 @st.composite
 def mounts(draw: st.DrawFn) -> bytes:
-    """The file with up to four mounts of two servers; an operation has few different counters, so
-    that it is often as in the reading before."""
+    """The file with up to four mounts of two servers. Operations have few different counters, so
+    that many are the same as in the previous reading."""
     text = "device proc mounted on /proc with fstype proc\n"
     for place in draw(st.lists(st.sampled_from(("/a", "/b\\040c", "/d", "/a")), max_size=4)):
         version, server = draw(st.sampled_from(list(VERSIONS))), draw(st.sampled_from("xy"))
@@ -124,7 +124,8 @@ def test_any_readings_are_those_of_the_plain_parser(
     readings: Sequence[bytes], places: list[str]
 ) -> None:
     reader = NfsCounters(places)
-    reader.read([])  # the second reading is of the whole file, and the others until it is not
+    # reading 1 is of the whole file, and the loop repeats that one
+    reader.read([])
     for data in readings:
         reader._readings = 1
         assert reader.read([data]) == parse_mountstats(data, places)
@@ -142,7 +143,7 @@ def test_a_sample_has_the_counters_of_its_shares(tmp_path: Path, shares: tuple[s
 
 
 def many(count: int) -> list[bytes]:
-    """The file of so many mounts, in the pieces that the kernel gives."""
+    """The file with ``count`` mounts, in the pieces in which the kernel gives it."""
     section = AFTER[AFTER.index(b"device 10.9.0.2:/run") :]
     return [b"device proc mounted on /proc with fstype proc\n",
             *(section.replace(b"/mnt/n3", b"/m/%d" % n) for n in range(count))]  # fmt: skip

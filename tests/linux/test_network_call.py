@@ -1,5 +1,5 @@
-"""Work on files that may never end. The dead mount is made up: what is asked is whether a mount of
-a server is on the way, and a child that looks at it."""
+"""Calls that may hang. The dead mount is made up: the tests look at whether a network mount is on
+the path, and at the child process that makes the call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admin commands: only those on the list reach a drive, and a failure is a sentence."""
+"""Admin commands: only those on the list reach a drive, and a failure gives a message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import iopstui
 from iopstui.linux.nvme import admin
 from iopstui.linux.nvme.admin import DriveUnreadable
 
-# written out again: a command that is added to the list has to be added here, too
+# written out again, so that a command added to the list must be added here, too
 READ_ONLY = {
     (0x02, 0x00), (0x02, 0x01), (0x02, 0x02), (0x02, 0x03), (0x02, 0x06), (0x02, 0x09),
     (0x02, 0x22), (0x02, 0xC0), (0x02, 0xD0), (0x06, 0x00), (0x06, 0x01), (0x0A, 0x02),
@@ -22,7 +22,7 @@ READ_ONLY = {
 
 
 class Drive:
-    """Takes the place of the ioctl; keeps what was sent."""
+    """Replaces the ioctl, and keeps the commands sent."""
 
     def __init__(self, status: int = 0, error: int = 0) -> None:
         self.status, self.error = status, error

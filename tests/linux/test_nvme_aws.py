@@ -1,4 +1,4 @@
-"""AWS's log page D0h: bytes made by the published offsets, and which drives are asked for it."""
+"""AWS's log page D0h: bytes at the published offsets, and which drives are asked for it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from iopstui.model.experiment.run_request import RunRequest
 from iopstui.session.tick.context import Viewer
 from iopstui.session.tick.sampling import Sampling
 
-# offset by offset, as published: the page is not made by the structure that reads it
+# each offset as published, so that the page is not made by the structure that reads it
 OFFSETS = {
     "reads": 8, "writes": 16, "read_bytes": 24, "write_bytes": 32, "read_us": 40, "write_us": 48,
     "volume_iops": 56, "volume_bytes": 64, "instance_iops": 72, "instance_bytes": 80, "queue": 88,
@@ -37,7 +37,7 @@ EBS, STORE = "Amazon Elastic Block Store", "Amazon EC2 NVMe Instance Storage"
 
 def page(magic: int = EBS_MAGIC, size: int = 4096, version: int = 0, **values: int) -> bytes:
     data = bytearray(os.urandom(size))
-    # random numbers of bins are no histogram; tests of histograms write their own
+    # a random number of bins is no valid histogram; the tests of histograms write their own
     struct.pack_into("<Q", data, 512, 1 << 60)
     struct.pack_into("<Q", data, 2056, 0)
     struct.pack_into("<I", data, 0, magic)
@@ -105,7 +105,7 @@ def test_a_short_page_is_refused(size: int) -> None:
 
 
 class Controllers:
-    """Takes the place of the ioctl: answers with ``page``; waits while ``go`` is not set."""
+    """Replaces the ioctl: answers with ``page``, and waits while ``go`` is not set."""
 
     def __init__(self, page: bytes, error: int = 0) -> None:
         self.page, self.error, self.go = page, error, threading.Event()

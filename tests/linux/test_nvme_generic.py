@@ -1,4 +1,4 @@
-"""Which namespace a generic character device belongs to, and the other way round."""
+"""Which namespace a generic character device belongs to, and the reverse."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from iopstui.linux.devices.usage.openers import writers
 
 
 def generic(tree: Tree, disk: Path, number: str) -> Path:
-    """The generic device that Linux 6.12 has beside the block device."""
+    """The generic device beside a block device, as in Linux 6.12."""
     name = disk.name.replace("nvme", "ng")
     place = disk.parent / name
     tree.attributes(place, dev=number)
@@ -89,7 +89,7 @@ def test_a_program_that_sends_it_commands_uses_the_namespace(tree: Tree) -> None
     tree.proc("9/fdinfo/3", "pos:\t0\nflags:\t0100002\n")
     (tree.roots.proc / "9/fd").mkdir()
     (tree.roots.proc / "9/fd/3").symlink_to("/dev/zero")
-    # that is what the number of /dev/zero is on Linux (Documentation/admin-guide/devices.txt)
+    # the number of /dev/zero on Linux (Documentation/admin-guide/devices.txt)
     assert writers([], tree.roots, characters=[(1, 5)]) == ("spdk (pid 9) has it open for writing",)
     assert writers([], tree.roots, numbers=[(1, 5)]) == ()
 

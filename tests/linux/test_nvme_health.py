@@ -1,4 +1,4 @@
-"""Which controller is asked, and what of the pages is asked for."""
+"""Which controller is asked, and for which pages."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_controller_that_is_not_live_is_not_asked(tree: Tree) -> None:
 
 
 class Pages:
-    """A drive's answers to log pages and Identify; what was asked is kept."""
+    """A drive's answers to log pages and Identify; keeps the requests."""
 
     def __init__(self, listed: tuple[int, ...], lists: bool, groups: bool) -> None:
         self.asked: list[int] = []
@@ -105,7 +105,7 @@ class Pages:
 @pytest.mark.parametrize(
     ("listed", "lists", "groups", "asked"),
     [
-        # a page that is not listed is not asked for: that would be an error in the drive's log
+        # an unlisted page is not requested: that would add an error to the drive's log
         ((), False, False, [2, 2]),
         ((0xC0,), False, False, [2, 2]),
         ((2,), True, False, [2, 0, 2]),
@@ -156,7 +156,7 @@ def test_any_user_sees_the_kernel_s_temperature_in_whole_kelvins(
 
 
 class Placing(Pages):
-    """A drive with flexible data placement and two power states of 25 W and 5 W."""
+    """A drive with flexible data placement and two power states, of 25 W and 5 W."""
 
     def identify(self, fd: int, what: int, namespace: int = 0) -> bytes:
         data = bytearray(super().identify(fd, what, namespace))

@@ -1,4 +1,5 @@
-"""Log admin, against nvme-cli's JSON of the same second and against the specification's offsets."""
+"""Log pages, compared with nvme-cli's JSON of the same second and with the specification's
+offsets."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from iopstui.linux.nvme import admin
 from iopstui.linux.nvme.admin import DriveUnreadable, MalformedPage
 
-# raw pages of QEMU 7.2's drive, and what nvme-cli 2.3 made of them in the same second
+# raw pages of QEMU 7.2's drive, and the JSON of nvme-cli 2.3 in the same second
 QEMU = json.loads((Path(__file__).parents[1] / "fixtures/nvme/qemu-7.2.json").read_text())
 NVME_CLI = {
     "critical_warning": "critical_warning", "kelvin": "temperature", "spare": "avail_spare",
@@ -39,7 +40,7 @@ def told(name: str) -> Any:
 
 
 def filled(size: int, **values: tuple[int, int, int]) -> bytes:
-    """A page of zeros but for (offset, bytes, value)."""
+    """A page of zeros except for these (offset, bytes, value)."""
     data = bytearray(size)
     for at, width, value in values.values():
         data[at : at + width] = value.to_bytes(width, "little")

@@ -56,7 +56,7 @@ def smart(facts: dict[str, int]) -> dict[str, int]:
 
 @pytest.mark.parametrize(
     ("facts", "degrees", "terabytes", "used"),
-    # what their owners' tools said: 43 °C, 14.6 TB written
+    # what the owners' tools showed: for example 43 °C and 14.6 TB written
     [(SAMSUNG_PM983, 49, 3.58, 0), (BUSY, 34, 33.1, 0), (WORN, 43, 14.6, 3),
      (NO_SENSORS, 33, 0.96, 0)],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A namespace's paths, controllers and queues from sysfs, and what root learns of its drive."""
+"""A namespace's paths, controllers and queues from sysfs, and what root can read from its drive."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tree(tmp_path: Path) -> Tree:
 
 
 def classed(tree: Tree, policy: str = "numa") -> list[Path]:
-    """Links to the controllers, which are in one subsystem."""
+    """Add the links to the controllers, which are in one subsystem."""
     controllers = sorted((tree.roots.sys / "devices").rglob("nvme/nvme[0-9]"))
     subsystem = tree.roots.sys / "class/nvme-subsystem/nvme-subsys0"
     (tree.roots.sys / "class/nvme").mkdir()
@@ -61,7 +61,7 @@ def test_one_path_with_its_queues(tree: Tree) -> None:
     assert found.subsystem == "nqn.2019-08.org.qemu:lab"
     assert (found.poll_queues, found.write_queues) == (2, 0)
     (path,) = found.paths
-    # five queues of which one is for admin commands; sqsize counts from 0; -1 is no node
+    # four queues besides the one for admin commands; sqsize starts at 0; -1 means no node
     assert (path.controller.queues, path.controller.depth, path.controller.node) == (4, 1024, None)
     assert path.queue_types == {0: "default", 1: "poll"} and path.ana is None
     text = NamespaceReport(found, read_drive_facts(tree.roots, devices["nvme0n1"], 1), {}).text(
@@ -133,7 +133,7 @@ def page(name: str) -> bytes:
 
 
 class Drive:
-    """QEMU's pages; what is asked beyond them is refused."""
+    """QEMU's pages; other requests are refused."""
 
     def __init__(self, controller: dict[int, int]) -> None:
         self.asked: list[tuple[str, int]] = []
@@ -214,7 +214,8 @@ def test_power_saving_host_memory_and_a_refusal(
 def test_flexible_data_placement(
     tree: Tree, monkeypatch: pytest.MonkeyPatch, group: int, says: str
 ) -> None:
-    """CTRATT bit 19; the fake answers with the group's number, whose bit 0 says that it is on."""
+    """CTRATT bit 19. The fake answers with the group's number, whose bit 0 means that placement is
+    on."""
     drive = Drive({98: 8})
     drive.group = group
     text = told(tree, monkeypatch, drive).text({})

@@ -1,4 +1,4 @@
-"""On which devices a process has its files: whom a finding may accuse."""
+"""On which devices a process has open files: only these programs may be blamed by a finding."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ READ, WRITE, BOTH = "0100000", "0100001", "0100002"
 
 
 def process(proc: Path, *files: tuple[str, int, str]) -> Roots:
-    """A process with these files open: path, number of the mount, flags."""
+    """A process with these open files: path, number of the mount, flags."""
     place = proc / "7"
     (place / "fd").mkdir(parents=True)
     (place / "fdinfo").mkdir()
@@ -81,7 +81,7 @@ def test_of_a_file_that_is_still_open_not_all_is_read_again(tmp_path: Path) -> N
     first, place = OpenDevices(DEVICES, roots), tmp_path / "7"
     assert first.of_process(str(place)) == ({"sdx2", "sdx", "sdy"},) * 2
     (place / "fdinfo" / "0").unlink()
-    # another file under the same number
+    # another file has the same descriptor number
     (place / "fd" / "1").unlink()
     (place / "fd" / "1").symlink_to("/etc/c")
     (place / "fdinfo" / "1").write_text(f"flags:\t{READ}\nmnt_id:\t25\n")

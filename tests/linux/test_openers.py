@@ -1,4 +1,4 @@
-"""Who may write: descriptors of every thread, and mappings without any."""
+"""Which programs may write: descriptors of every thread, and mappings without descriptor."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_mapping_whose_descriptor_is_closed(
     name = f"{file} (deleted)"
     tree.proc(f"{PID}/maps", MAPS.format(perms=perms, inode=file.stat().st_ino, path=name))
     expected = (f"qemu (pid {PID}) {MAPPED}",) if counts else ()
-    # only root may follow map_files: then the name has to do
+    # only root may follow map_files; without it, the name decides
     assert writers([str(file)], tree.roots) == expected
     (tree.roots.proc / PID / "map_files").mkdir()
     (tree.roots.proc / PID / "map_files/7f00-7f01").symlink_to(file)
@@ -80,7 +80,7 @@ def test_a_mapping_on_a_server_is_known_by_name_alone(tree: Tree) -> None:
 
 
 def test_a_device_s_node_of_another_name(tree: Tree) -> None:
-    """/dev/null is a character device: no block device of that number is meant."""
+    """/dev/null is a character device: a block device of the same number is another device."""
     opened(tree, "/dev/null")
     assert writers([], tree.roots, {(1, 3)}) == ()
 
@@ -104,7 +104,7 @@ def test_the_kernel_s_nvme_target_writes_without_a_process(
 
 
 def test_an_exported_file_on_a_server_is_known_by_name_alone(tree: Tree, tmp_path: Path) -> None:
-    """Its server may be gone: to look at the file would hang."""
+    """The file's server may be gone, and then looking at the file would hang."""
     file = tmp_path / "disk.img"
     file.write_text("")
     tree.proc("self/mountinfo", f"41 1 0:40 / {tmp_path} rw - nfs4 server:/srv rw\n")

@@ -1,4 +1,4 @@
-"""One file, several names: overlayfs."""
+"""One file with several names: overlayfs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_part_of_an_overlay_that_is_mounted_elsewhere() -> None:
 def test_the_root_is_an_overlay() -> None:
     found = mounted("/", "upperdir=/u")
     assert next(iter(found.names_below("/srv/img"))) == "/u/srv/img"
-    # /u lies in / itself: that ends
+    # /u is in / itself, so names could be found endlessly
     assert len(list(found.names_below("/u/img"))) <= 3
     assert len(list(found.names_above("/u/img"))) <= 3
 
@@ -74,7 +74,7 @@ def test_an_upper_directory_that_no_name_leads_to(upper: str) -> None:
 
 
 def test_what_is_mounted_over_an_overlay_is_not_in_it(tmp_path: Path) -> None:
-    """As a volume in a container: the overlay at / hides nothing of it."""
+    """Like a volume in a container: the overlay at / does not hide the volume's files."""
     image = tmp_path / "img"
     image.write_text("")
     file = file_identity(image.stat())
@@ -82,7 +82,7 @@ def test_what_is_mounted_over_an_overlay_is_not_in_it(tmp_path: Path) -> None:
     volume = f"31 30 8:1 / {tmp_path} rw - ext4 /dev/sda1 rw\n"
     assert Overlays(parse_mountinfo(lines)).may_hide(str(image), file)
     assert not Overlays(parse_mountinfo(lines + volume)).may_hide(str(image), file)
-    # where the path means another file than the kernel's, or the volume is another namespace's
+    # the path leads to another file than the kernel's, or the volume is in another namespace
     assert Overlays(parse_mountinfo(lines + volume)).may_hide(str(image), NONE)
     elsewhere = parse_mountinfo(volume, elsewhere=True)
     assert Overlays([*parse_mountinfo(lines), *elsewhere]).may_hide(str(image), file)

@@ -1,4 +1,4 @@
-"""A package that is not installed is told before anything begins."""
+"""A missing package is reported before anything begins."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_half_a_link_is_none(tree: Tree, name: str, text: str) -> None:
 def test_devices_without_a_link(tree: Tree) -> None:
     assert link(tree, virtio_disk(tree)) is None
     assert link(tree, tree.disk("loop0", VIRTUAL, "7:0")) is None
-    # a file of this name outside of the devices is somebody else's
+    # files of this name outside of the devices belong to something else
     for name, text in (("speed", "8.0 GT/s PCIe"), ("width", "4")):
         tree.attributes(tree.roots.sys, **{f"current_link_{name}": text, f"max_link_{name}": text})
     assert link(tree, tree.disk("loop1", VIRTUAL, "7:1")) is None

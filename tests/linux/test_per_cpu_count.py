@@ -1,4 +1,4 @@
-"""Counts by CPU as text, held against a reader that takes each word."""
+"""Counts by CPU kept as text, compared with a reader that parses each word."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def text_of(row: list[int]) -> bytes:
 
 
 def differences(now: PerCpuCount, before: PerCpuCount) -> dict[int, int]:
-    """Word by word."""
+    """The differences, word by word."""
     then = parse_per_cpu_count(before.text, before.cpus) or {}
     counts = parse_per_cpu_count(now.text, now.cpus) or {}
     return {cpu: n - then[cpu] for cpu, n in counts.items() if n != then[cpu]}
@@ -93,7 +93,7 @@ def test_a_number_that_python_does_not_read_is_none(digits: int, place: int) -> 
     )
 )
 def test_counts_that_are_read_one_after_the_other(rows: list[tuple[list[int], bool]]) -> None:
-    """Whichever of them are looked into, in whatever order."""
+    """Whichever of them are parsed, in any order."""
     cpus = [0, 1, 2, 5, 7]
     found: list[PerCpuCount] = []
     for row, look in rows:
@@ -105,7 +105,7 @@ def test_counts_that_are_read_one_after_the_other(rows: list[tuple[list[int], bo
         assert one.counts() == dict(zip(cpus, row, strict=True))
 
 
-# numbers that keep their number of digits, and such that don't
+# numbers that keep their number of digits, and numbers that may not
 VALUE = st.integers(10**6, 10**7 - 1) | st.integers(0, 1 << 33)
 CHANGES = st.lists(
     st.dictionaries(st.integers(0, 100), VALUE, min_size=1, max_size=5) | st.just({}),
@@ -117,7 +117,7 @@ CHANGES = st.lists(
 def test_what_changed_on_a_wide_machine(
     rows: list[dict[int, int]], width: int, again: bool
 ) -> None:
-    """From each reading to the next, and to the one before that; the same columns again, too."""
+    """From each reading to the next, and back; also with the same columns again."""
     cpus = list(range(0, 2 * width, 2))
     row = [10**6 + cpu for cpu in cpus]
     found: list[PerCpuCount] = []
@@ -151,7 +151,8 @@ def test_columns_that_moved_in_a_text_of_one_length(before: bytes, now: bytes) -
 
 
 def test_columns_that_moved_where_something_changed_before() -> None:
-    """As many bytes and columns, all else the same; but one column more here and one less there."""
+    """Bytes and columns are as many as before, but one column is added here and one is missing
+    there."""
     rest = b",5" * SPAN_BYTES
     texts = [b"100,100%b,1000000\n", b"101,101%b,1000001\n", b"1000101%b,100,001\n"]
     last: PerCpuCount | None = None

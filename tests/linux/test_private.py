@@ -1,4 +1,4 @@
-"""Private directories: nobody else can redirect what is made in them."""
+"""Private directories: no other user can redirect what is made in them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UID = os.geteuid()
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The only places are below it."""
+    """The only directories to choose from are below this one."""
     for name in ("runtime", "shm", "tmp"):
         (tmp_path / name).mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
@@ -42,7 +42,7 @@ def where(here: Path) -> str:
 
 
 def owned_by(monkeypatch: pytest.MonkeyPatch, path: Path, uid: int) -> None:
-    """As if ``path`` were somebody else's."""
+    """Make ``path`` look as if another user owned it."""
     real_lstat, real_stat = os.lstat, Path.stat
 
     def told(info: os.stat_result) -> os.stat_result:
@@ -203,7 +203,7 @@ def test_abandoned_ones_are_found_and_those_in_use_are_not(here: Path) -> None:
     for one in (dead, strange, here / "shm" / "iopstui-else", here / "shm" / "iopstui-x-1-a",
                 here / "shm" / "1-1-another"):  # fmt: skip
         one.mkdir()
-    # as one of another container, whose process number means nothing here
+    # like a directory of another container, whose process number means nothing here
     fd = os.open(strange, os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)
     assert private.abandoned_directories() == [dead]
@@ -214,7 +214,7 @@ def test_abandoned_ones_are_found_and_those_in_use_are_not(here: Path) -> None:
 def test_one_whose_process_runs_is_not_abandoned_though_nobody_holds_it(here: Path) -> None:
     pid = os.getpid()
     (here / "shm" / f"iopstui-{pid}-{processes.start_time(pid)}-a").mkdir()
-    gone = here / "shm" / f"iopstui-{pid}-7-a"  # another process had the number
+    gone = here / "shm" / f"iopstui-{pid}-7-a"  # another process had the number before
     gone.mkdir()
     assert private.abandoned_directories() == [gone]
 
@@ -223,7 +223,7 @@ def test_one_whose_process_runs_is_not_abandoned_though_nobody_holds_it(here: Pa
 def test_a_stranger_is_only_trusted_where_root_is_one(
     monkeypatch: pytest.MonkeyPatch, users: int, trusted: bool
 ) -> None:
-    """user_namespaces(7): outside of all of them the map has every user."""
+    """user_namespaces(7): outside of all user namespaces, the map has all users."""
     texts = {"/proc/self/uid_map": f"  0  0  {users}\n", "/proc/sys/kernel/overflowuid": "65534\n"}
     monkeypatch.setattr(Path, "read_text", lambda path: texts[str(path)])
     assert private._trusted_uids() == {0, os.geteuid()} | ({65534} if trusted else set())

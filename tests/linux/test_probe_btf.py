@@ -1,4 +1,4 @@
-"""The kernel's types, from BTF made up here and from that of the kernel below us."""
+"""The kernel's types, from made-up BTF and from that of the running kernel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INT, STRUCT, UNION, CONST, PROTO = 1, 4, 5, 10, 13
 
 
 class Made:
-    """BTF, type by type; each method gives the type's id."""
+    """Builds BTF type by type; each method returns the type's id."""
 
     def __init__(self) -> None:
         self._types = b""
@@ -61,8 +61,8 @@ class Made:
 
 
 def kernel(old: bool = False, without: str = "", origin: bool = False) -> bytes:
-    """A kernel's types; an ``old`` one gives its tracepoints the queue before the request. With
-    ``origin`` they say where requests come from."""
+    """A kernel's types. In an ``old`` kernel, tracepoints have the queue before the request. With
+    ``origin``, the types show where requests come from."""
     made = Made()
     u32 = made.add(INT, "unsigned int", 4, bytes(4))
     void = made.add(PTR)
@@ -74,7 +74,7 @@ def kernel(old: bool = False, without: str = "", origin: bool = False) -> bytes:
     request = made.struct(
         "request",
         ("q", made.add(PTR, of=queue), 0), ("mq_hctx", made.add(PTR, of=hctx), 128),
-        # a kernel whose struct has bit fields keeps their width above the offset
+        # in structs with bit fields, the width is in the bits above the offset
         ("cmd_flags", u32, 192), ("some_bits", u32, 3 << 24 | 230), ("tag", u32, 256),
         ("internal_tag", u32, 288),
         ("__data_len", u32, 352), ("", inner, 384), *more_of, flag=True,
@@ -90,7 +90,7 @@ def kernel(old: bool = False, without: str = "", origin: bool = False) -> bytes:
 
 
 def _origin(made: Made, u32: int) -> Sequence[tuple[str, int, int]]:
-    """Members of a request."""
+    """The members of a request that show where it comes from."""
     node = made.struct("kernfs_node", ("id", u32, 8 * 96))
     group = made.struct("cgroup", ("kn", made.add(PTR, of=node), 8 * 256))
     state = made.struct("cgroup_subsys_state", ("cgroup", made.add(PTR, of=group), 8 * 8))
@@ -138,7 +138,7 @@ def test_where_a_request_comes_from_is_found_if_all_of_it_is_there() -> None:
     )
     assert found.request_at[INSERT] == 0 and found.tracepoints[INSERT] > 0
     assert kernel_types(kernel(origin=True, without=INSERT)).origin is None
-    # a kernel without cgroups, one that keeps no time
+    # a kernel without cgroups; a kernel that keeps no start time
     without = kernel_types(kernel(origin=True).replace(b"bi_blkg", b"bi_none")).origin
     assert without is not None and without.group == () and without.start_time == 104
     assert kernel_types(kernel(origin=True).replace(b"start_time", b"ztart_time")).origin is None

@@ -1,4 +1,4 @@
-"""The probe's own programs, carried out instruction by instruction on requests made up here."""
+"""The probe's own programs, executed instruction by instruction on made-up requests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ READ, WRITE, DISCARD, ERASE, DRIVER_OUT = 0, 1, 3, 5, 35
 
 
 class Disks:
-    """Two disks, and the programs that follow them."""
+    """Two disks, and the probe's programs for them."""
 
     def __init__(self, *regions: Region) -> None:
         self.regions = regions or (Region("vda", 254, 0), Region("nvme0n1", 259, 3))
@@ -75,12 +75,12 @@ class Disks:
         self, number: int = 0, disk: int = 0, operation: int = READ, sector: int = 0,
         queue: int = 0, tag: int = 0, size: int = 4096, scheduler_tag: int = -1,
     ) -> int:  # fmt: skip
-        """The address of a request."""
+        """Write a request, and return its address."""
         at = REQUESTS + 256 * number
         self._put(at + KERNEL.queue, QUEUES + 256 * disk)
         self._put(at + KERNEL.hctx, HCTXS + 512 * queue)
         held = self.memory[REQUESTS]
-        # REQ_SYNC and the like stand above the operation
+        # REQ_SYNC and other flags are in the bits above the operation
         struct.pack_into("<I", held, at - REQUESTS + KERNEL.flags, operation | 1 << 11)
         struct.pack_into("<i", held, at - REQUESTS + KERNEL.tag, tag)
         struct.pack_into("<i", held, at - REQUESTS + KERNEL.scheduler_tag, scheduler_tag)
@@ -100,7 +100,8 @@ class Disks:
     def counts(
         self, offset: int = 0, kind_bytes: int = counting.KIND_BYTES
     ) -> dict[tuple[str, int, int], int]:
-        """By region's name, direction and bin, of all banks, from ``offset`` in each region on."""
+        """Counts of all banks by region, direction and bin; ``offset`` is where they begin in each
+        region."""
         found: dict[tuple[str, int, int], int] = {}
         words = memoryview(self.counted).cast("Q")
         for bank in range(self.bins.banks):
@@ -117,7 +118,7 @@ class Disks:
         return self.counts(self.bins.waiting_at)
 
     def sizes(self) -> dict[tuple[str, int, int], int]:
-        """By the bytes that the sizes counted together have at least."""
+        """The counts by the smallest size, in bytes, of those that are counted together."""
         counts = self.counts(counting.SIZES_AT, 1 << counting.SIZE_KIND_BITS)
         return {(name, kind, size_of(at)): n for (name, kind, at), n in counts.items()}
 
@@ -194,7 +195,7 @@ def test_a_completion_without_a_beginning_is_missed_and_none_is_counted_twice() 
     disks.happens(COMPLETE, disks.request())
     disks.lasts(disks.request(1), 100)
     disks.happens(COMPLETE, disks.request(1))
-    # another request's beginning in its slot is not its own
+    # the beginning of another request in the same slot is not used
     disks.happens(ISSUE, disks.request(2, tag=3))
     disks.happens(COMPLETE, disks.request(3, tag=3))
     assert disks.counts() == {("vda", 0, 100): 1} and disks.counter(counting.MISSED) == 3
@@ -232,7 +233,7 @@ def test_the_paths_of_a_disk_are_one_region() -> None:
 
 def test_with_a_scheduler_its_tag_is_the_request_s() -> None:
     disks = Disks()
-    # the driver's tag may be another one's meanwhile
+    # meanwhile another request may have the driver's tag
     first, second = (disks.request(n, tag=5, scheduler_tag=n) for n in (1, 2))
     disks.happens(ISSUE, first)
     disks.happens(ISSUE, second)

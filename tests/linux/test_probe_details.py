@@ -1,5 +1,5 @@
-"""What the probe counts beyond latencies of requests, by programs that are carried out here
-instruction by instruction: waiting, sizes, CPUs, and bios."""
+"""What the probe counts besides latencies of requests (waiting, sizes, CPUs, bios), by programs
+that are executed here instruction by instruction."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MATRIX_AT = 0x5_0000_0000
 
 
 class Detailed(Keeping):
-    """The same disks, with a matrix of four CPUs."""
+    """Two disks, with counts for pairs of four CPUs."""
 
     def __init__(self, *regions: Region) -> None:
         super().__init__(*regions)
@@ -46,7 +46,7 @@ class Detailed(Keeping):
         return Details(kept, MatrixMap(12, 2))
 
     def cpus(self) -> dict[tuple[int, int], int]:
-        """Requests by the CPU that allocated and the one that completed them."""
+        """Requests by (CPU that allocated, CPU that completed)."""
         words = memoryview(self.matrix).cast("Q")
         return {(at % 4, at // 4): n for at, n in enumerate(words) if n}
 
@@ -85,7 +85,7 @@ def test_waiting_sizes_and_cpus_of_each_request(requests: list[tuple[int, ...]])
 
 def test_what_was_never_allocated_by_the_kernel_s_clock_did_not_wait() -> None:
     disks = Detailed(Region("vda", 254, 0))
-    # queue/iostats is off; and an issue before the allocation would be another request's
+    # queue/iostats is off; an issue before the allocation belongs to another request
     for allocated in (0, disks.time + 1000):
         request = disks.begun()
         disks._put(request + ORIGIN.start_time, allocated)
@@ -109,7 +109,7 @@ DM, MD = Region("dm-0", 253, 0, bios=True), Region("md0", 9, 0, bios=True)
 
 
 class Stacked(Disks):
-    """Two disks that are followed by their bios, behind one with requests."""
+    """Two disks followed by their bios, and one disk with requests."""
 
     def __init__(self, room: int = 1 << 10) -> None:
         super().__init__(Region("vda", 254, 0), DM, MD)
@@ -159,13 +159,13 @@ class Stacked(Disks):
 def test_bios_in_flight_together_have_their_own_times() -> None:
     disks = Stacked()
     first, second = disks.bio(0, 0), disks.bio(1, 1, WRITE)
-    # one of a disk with requests, a flush, and a passthrough command are not followed
+    # bios of a disk with requests, flushes, and passthrough commands are not followed
     others = disks.bio(2, 2), disks.bio(3, 0, FLUSH, 0), disks.bio(4, 0, 34)
     for bio in (first, second, *others):
         disks.step(bios.QUEUE, bio)
     disks.time += 100
     disks.step(bios.COMPLETE, second)
-    # md hands the very bio on to a member: its disk is another one when it ends
+    # md passes the same bio on to a member, so at its end it has another disk
     disks._put(first + BIO_TYPES.device, DEVICES + 64)
     disks.time, disks.cpu = disks.time + 20, 1
     for bio in (first, first, *others):

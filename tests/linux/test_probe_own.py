@@ -1,5 +1,5 @@
-"""The probe by programs of its own: how it reads, what it proves, how it ends. The kernel's part
-is played by files."""
+"""The probe with its own programs: how it reads, how its counts are checked, how it ends. Files
+play the kernel's part."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_banks_and_regions_are_added_up(begin: Begin, made: Kernel) -> None:
 def test_each_disk_has_room_for_all_its_tags(begin: Begin, made: Kernel) -> None:
     begin(VDA, Region("nvme0n1", 259, 0))
     rooms = [size >> counting.SLOT_BITS for _, size in made.maps["iops_slots"]]
-    # 3 queues of 100 tags; nothing is known of the other's
+    # 3 queues of 100 tags; nothing is known of the second disk's queues
     assert (rooms, made.attached) == ([512, bpf_probe.MAX_SLOTS], 3)
 
 
@@ -122,10 +122,10 @@ def test_programs_that_count_what_diskstats_counts_are_believed(begin: Begin, ma
     tree: Tree = begin.tree  # type: ignore[attr-defined]
     probe = begin()
     made.count(8 * 100, bpf_probe.ENOUGH_REQUESTS)
-    # a program's sync is a write to diskstats alone, and the device gets many as one flush
+    # only diskstats counts a program's sync as a write, and the device gets many syncs as one flush
     _does(tree, 500 + bpf_probe.ENOUGH_REQUESTS, writes=900, flushes=300)
     assert probe.take() is not None and probe.problem() == ""
-    # from then on they need no more proof
+    # from then on they are not checked any more
     _does(tree, 500 + 100 * bpf_probe.ENOUGH_REQUESTS)
     assert probe.take() is not None and probe.problem() == ""
 
@@ -156,7 +156,7 @@ def test_requests_that_the_programs_did_not_see_are_missed(begin: Begin, made: K
     _does(tree, 500 + 10_000)
     first = probe.take()
     assert first is not None and first.counts["missed"] == 42
-    # what is counted a moment after the disk's counters were read takes nothing back
+    # counts made just after the disk's counters were read don't make up for missed ones
     made.count(8 * 100, 10_000)
     second = probe.take()
     assert second is not None and second.counts["missed"] == 42
@@ -233,17 +233,17 @@ def test_the_slowest_requests_are_read_where_the_kernel_takes_their_programs(
     assert (made.attached, size) == (4, slowest.map_bytes(8))
     rooms = [size >> slowest.SLOT_BITS for _, size in made.maps["iops_slots"]]
     assert rooms == [512]
-    # CPU 5 has kept a read that took 40 of 90 ns in the device
+    # CPU 5 has kept a read, of whose 90 ns 40 were in the device
     at = slowest.HEAD_BYTES + 5 * slowest.CPU_BYTES
     entry = struct.pack("<6Q6IQ16sII", 1090, 1050, 0, 1000, 7 << 32 | 8, 16, 512, 0, 1, 5, 2, 0, 0,
                         b"fio", 0, 8)  # fmt: skip
     os.pwrite(fd, struct.pack("<3Q", 90, 0, 90), at)
     os.pwrite(fd, entry, at + 16 + 8 * slowest.SET_SIZE)
-    # CPU 5 has completed 9 requests of CPU 3
+    # CPU 5 has completed 9 requests that CPU 3 allocated
     ((cpus, size),) = made.maps["iops_matrix"]
     assert size == 8 * 8 * 8
     os.pwrite(cpus, (9).to_bytes(8, "little"), 8 * (5 * 8 + 3))
-    # and one of 4 KiB has waited for 70 ns
+    # and one request of 4 KiB has waited for 70 ns
     made.count(counting.REGION_BYTES + 8 * 70, 1)
     made.count(counting.SIZES_AT + 8 * (12 - 5), 1)
     found = probe.take()
@@ -263,7 +263,7 @@ def test_disks_without_requests_are_followed_by_their_bios(begin: Begin, made: K
     probe = begin(VDA, Region("dm-0", 253, 0, bios=True))
     assert made.attached == 6
     made.count(counting.REGION_BYTES + 8 * 100, 3)
-    # dm counts the parts of a bio that it splits, so its counters prove nothing
+    # dm counts the parts of a bio that it splits, so its counters can't confirm the probe's
     tree.sys("dev/block/253:0/stat", "9000 0 0 0 0\n")
     found = probe.take()
     assert found is not None and found.device["dm-0"]["read"] == {bucket_key(100): 3}

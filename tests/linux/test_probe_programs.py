@@ -1,4 +1,4 @@
-"""What the kernel says of the probes' own programs."""
+"""What the kernel reports about the probes' own programs."""
 
 from __future__ import annotations
 

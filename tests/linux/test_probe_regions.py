@@ -1,4 +1,4 @@
-"""Which disks the probe follows, which bin stands for what, and why there is no probe."""
+"""Which disks the probe follows, which bin has which latencies, and why there is no probe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from iopstui.model.histogram import bucket_key
 
 
 def fio_index(latency: int) -> int:
-    """fio's stat.c, plat_val_to_idx, with its 6 bits."""
+    """The index in fio's histogram (stat.c, plat_val_to_idx, with 6 bits)."""
     msb = latency.bit_length() - 1
     if msb <= 6:
         return latency

@@ -1,5 +1,5 @@
-"""The slowest requests and the sample, kept by programs that are carried out here instruction by
-instruction, and read as the probe reads them."""
+"""The slowest requests and the random sample: kept by programs that are executed here instruction
+by instruction, and read as the probe reads them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CPUS, ROOM = 2, 256
 
 
 class Keeping(Disks):
-    """The same disks, with programs that keep the slowest requests."""
+    """Two disks, with programs that keep the slowest requests."""
 
     def __init__(self, *regions: Region) -> None:
         super().__init__(*regions)
@@ -81,7 +81,7 @@ class Keeping(Disks):
             REQUEUE: counting.requeue_program(kernel, self.slots, self.bins),
             INSERT: counting.insertion_program(kernel, self.slots),
         }
-        # one context of CPU 1 for all, and one cgroup with the number 77
+        # all requests have one context, of CPU 1, and one cgroup, with the number 77
         struct.pack_into("<I", self.memory[CTX], ORIGIN.cpu, 1)
         for place in range(len(ORIGIN.group) - 1):
             self._put(GROUPS + 64 * place + ORIGIN.group[place], GROUPS + 64 * (place + 1))
@@ -89,11 +89,11 @@ class Keeping(Disks):
         self.reader = SlowestReader(self.kept, CPUS, self.regions, "/group-{}".format)
 
     def details(self, kept: SlowestMap) -> Details:
-        """What is counted beyond latencies."""
+        """Count the slowest requests besides latencies."""
         return Details(kept)
 
     def runs(self, pid: int, tid: int, comm: bytes) -> None:
-        """This thread runs now."""
+        """From now on, this thread runs."""
         self.owner, self.task = pid << 32 | tid, TASKS + 64 * (tid % 64)
         at = self.task - TASKS
         struct.pack_into("<I", self.memory[TASKS], at + ORIGIN.pid, tid)
@@ -132,7 +132,7 @@ def test_a_request_has_its_way_and_its_owner() -> None:
     request = disks.begun(operation=WRITE, sector=2056, queue=3, tag=9, flags=FUA | SYNC)
     disks.time += 10
     disks.happens(INSERT, request)
-    # a worker of the kernel issues it
+    # a worker thread of the kernel issues it
     disks.runs(7, 7, b"kworker/0:1H")
     disks.time += 100
     disks.happens(ISSUE, request)
@@ -179,21 +179,22 @@ def test_what_is_sent_again_keeps_its_owner() -> None:
     disks.lasts(request, 500)
     [one] = disks.read()
     assert (one.pid, one.total_ns, one.device_ns) == (41, 650, 500)
-    # since it was allocated it was tried, not plugged; its lowest bit is the mark
+    # the time since allocation was spent being tried, not plugged; the lowest bit is the mark for
+    # that
     assert one.inserted_ns is None and one.plugged_ns is None
     assert one.tried_ns in (50, 51) and one.tried_ns + (one.queued_ns or 0) == 150
 
 
 def test_what_an_earlier_request_left_is_not_its_own() -> None:
     disks = Keeping()
-    # inserted and merged into another one: its end is never seen
+    # inserted, then merged into another request: its own end is never seen
     disks.happens(INSERT, disks.begun())
     disks.time += 1000
     disks.runs(8, 9, b"dd")
     disks.lasts(disks.begun(), 500)
     [one] = disks.read()
     assert (one.pid, one.tid, one.comm, one.inserted_ns) == (8, 9, "dd", None)
-    # a completion that was not seen
+    # its completion was not seen
     disks.happens(ISSUE, disks.begun())
     disks.time += 1000
     disks.runs(5, 5, b"cp")
@@ -212,7 +213,7 @@ def test_flushes_are_kept_and_not_counted() -> None:
     disks.happens(ISSUE, flush)
     disks.time += 900
     disks.happens(COMPLETE, flush, size=0)
-    # one without a beginning is not missed among requests with sectors
+    # a request without a beginning is only counted as missed if it has sectors
     disks.happens(COMPLETE, disks.begun(1, operation=FLUSH, size=0), size=0)
     [one] = disks.read()
     assert (one.kind, one.flags, one.size, one.device_ns) == ("flush", "FF", 0, 900)
@@ -224,7 +225,7 @@ def test_the_name_of_a_thread_that_is_gone_is_not_another_s() -> None:
     disks = Keeping()
     request = disks.begun()
     disks.happens(ISSUE, request)
-    # its memory is another thread's by now
+    # by now another thread uses its memory
     disks.runs(50, 42 + 64, b"other")
     disks.time += 10
     disks.happens(COMPLETE, request)

@@ -1,4 +1,4 @@
-"""Latencies by process and cgroup, counted by programs that are carried out here instruction by
+"""Latencies by process and cgroup: counted by programs that are executed here instruction by
 instruction, and read as the probe reads them."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TASKS_AT = 0x4_0000_0000
 
 
 class Counting(Keeping):
-    """The same disks, with a program that counts by process as well."""
+    """Two disks, with a program that also counts by process."""
 
     def __init__(self, *regions: Region, rows: int = 256) -> None:
         super().__init__(*regions)
@@ -82,7 +82,7 @@ def test_each_request_counts_for_its_process_and_cgroup(
         now = ios(found)
         grown = {key for key in expected if expected[key] > before.get(key, 0)}
         active = {key[:3] for key in grown}
-        # those that paused begin again
+        # processes that paused start again from zero
         for key in list(expected):
             if key[:3] not in active:
                 del expected[key]
@@ -104,7 +104,7 @@ def test_a_latency_is_counted_within_6_percent(latency: int) -> None:
 def test_a_process_has_its_first_thread_s_name() -> None:
     disks = Counting()
     disks.does(41, 100)
-    # its second thread has a name of its own
+    # the second thread of the process has a name of its own
     disks.runs(43, 44, b"worker")
     disks.lasts(disks.begun(), 100)
     assert [(row.pid, row.comm) for row in disks.tasks.read()] == [(41, "p41"), (43, "process-43")]

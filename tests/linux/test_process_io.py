@@ -1,4 +1,4 @@
-"""What processes read and write: against a process that does so, and against made-up ones."""
+"""What processes read and write: compared with a real process, and with made-up ones."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Machine:
     ) -> dict[int, ProcessRates] | None:
         for old in self._proc.glob("[0-9]*"):
             for file in old.iterdir():
-                file.write_text("")  # whoever has it open reads nothing more
+                file.write_text("")  # the open file has nothing more to read
                 file.unlink()
             old.rmdir()
         if disks is not None:
@@ -94,7 +94,7 @@ def machine(tmp_path: Path) -> Machine:
 
 def test_a_parent_does_not_do_again_what_its_child_did_before(machine: Machine) -> None:
     machine.rates({10: (1, 5, 0, 100, 0), 11: (10, 6, 0, 3000 * MIB, 0)})
-    # the child read one more MiB, ended, and its parent waited for it
+    # the child read one more MiB and ended, and its parent waited for it
     found = machine.rates({10: (1, 5, 9, 100 + 3001 * MIB, 0)})
     assert found is not None and found[10].read_s == MIB and found[10].children
 
@@ -123,7 +123,7 @@ def test_what_short_lived_children_did_is_their_parent_s(machine: Machine) -> No
 
 def test_children_that_may_not_be_read_leave_their_parent_unknown(machine: Machine) -> None:
     machine.rates({10: (1, 5, 0, 0, 0), 11: (10, 6, 0, 0, 0)})
-    # what a directory in place of the file gives is an error like any other: it is not known
+    # the child's counters can't be read
     machine.io._before[11].io = None
     assert machine.rates({10: (1, 5, 9, 700 * MIB, 0)}) == {}
 

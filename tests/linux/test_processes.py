@@ -78,7 +78,7 @@ def test_children_that_stay_are_told_from_those_that_come_and_go(
 def test_children_that_come_and_go_are_looked_at_as_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A loop in a shell starts one dd after the other; two of three wait for the disk."""
+    """A loop in a shell starts one dd after another; two of three wait for the disk."""
     roots = Roots.under(tmp_path)
     for pid in (7, *range(8, 38)):
         task = roots.proc / f"{pid}/task/{pid}"
@@ -154,7 +154,7 @@ def test_functions_in_which_other_threads_only_sleep_are_not_shown(
 
 
 def test_a_few_children_are_looked_at_too(tmp_path: Path) -> None:
-    """fio's first process sleeps, those of its jobs wait."""
+    """fio's first process sleeps, one of its jobs waits."""
     roots = Roots.under(tmp_path)
     for pid, state, place in ((7, "S", "hrtimer_nanosleep"), (8, "D", "submit_bio_wait"),
                               (9, "R", "0"), (os.getpid(), "D", "submit_bio_wait"),

@@ -233,7 +233,7 @@ def test_function_calls_from_the_end_alone(machine: str) -> None:
     whole = parse_interrupts(data, [])[1]
     assert whole is not None
     assert parse_function_calls(header, data) == whole
-    # torn in the middle of a numbered line
+    # cut in the middle of a numbered line
     assert parse_function_calls(header, rest[20:]) == whole
     assert parse_function_calls(header, b"") is None
 
@@ -264,7 +264,8 @@ def test_cpu_times_are_the_same_line_by_line_and_at_once() -> None:
 
 
 def test_today_s_kernels_are_read_column_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four times as quick as line by line, which is for those that print something else."""
+    """This is four times as fast as line by line, which is only for kernels that print something
+    else."""
     slow: list[bytes] = []
     monkeypatch.setattr(procfs, "_any_stat", lambda lines: slow.append(lines) or {})
     lines = b"cpu  9 9 9 9 9 9 9 9 9 9\n" + b"".join(
@@ -291,7 +292,7 @@ ODD = [b"", b" ", b"  ", b"x", b"cpu", b"-1", b"\n", b"\ncpu7", b"9" * 700, b"9"
 def test_cpus_without_their_times_are_those_that_have_times(
     rows: list[tuple[int, list[bytes]]], rest: bytes, odd: tuple[int, int, bytes] | None
 ) -> None:
-    """One that is there twice, and text that was put in or replaced anywhere."""
+    """Also with a CPU that occurs twice, and with text inserted or replaced anywhere."""
     lines = [b"cpu  1 2 3 4 5 6 7 8 9 0", *(b"cpu%d %b" % (n, b" ".join(r)) for n, r in rows)]
     data = b"\n".join(lines) + rest
     if odd is not None:
@@ -352,7 +353,7 @@ NAMES = st.sampled_from(
 def test_a_table_is_what_a_naive_reader_finds(
     cpus: list[int], lines: list[tuple[str, int, str]], wanted: list[int]
 ) -> None:
-    """Lines of fewer counts than CPUs, or more; CPUs that are offline; names with blanks."""
+    """Lines with fewer or more counts than CPUs; offline CPUs; names with blanks."""
     text = ["      " + " ".join(f"CPU{cpu:<8}" for cpu in cpus)]
     for label, more, name in [*lines, ("CAL", 0, "  Function call interrupts")]:
         counts = range(5, 5 + max(0, len(cpus) + more))

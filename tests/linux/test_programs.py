@@ -36,7 +36,7 @@ def test_a_program_is_found_where_a_shell_finds_it(path: str, name: str) -> None
 
 
 def test_what_is_no_regular_file_is_no_program(path: str, tmp_path: Path) -> None:
-    """It may be executable, and whoever opens it to see what it is waits for ever."""
+    """A FIFO may be executable, but opening it to look inside would wait for ever."""
     os.mkfifo(tmp_path / "first/pipe", 0o755)
     assert programs.which("pipe") is programs.which("first/pipe") is None
     (tmp_path / "second/pipe").symlink_to(tmp_path / "second/tool")

@@ -32,7 +32,8 @@ def roots(tmp_path: Path) -> Roots:
 
 
 class Clock:
-    """A monotonic clock that a test moves: each look costs the next of ``costs`` (ns)."""
+    """A monotonic clock that a test moves: each reading advances it by the next of ``costs``
+    (ns)."""
 
     def __init__(self, *costs: int) -> None:
         self.now = 1_000_000_000
@@ -94,8 +95,8 @@ def test_interrupts_come_from_the_table_where_there_is_nothing_else(roots: Roots
 
 
 class SlowTable:
-    """A clock by which reading /proc/interrupts takes ``cost_ns``, wherever it is read: two looks
-    at the clock that have no other between them. All else takes no time."""
+    """A clock that lets each reading of /proc/interrupts by its thread take ``cost_ns``, and all
+    else no time: it advances at every second look of that thread."""
 
     def __init__(self, cost_ns: int) -> None:
         self.cost_ns = cost_ns
@@ -112,13 +113,13 @@ class SlowTable:
 
 
 def wide(roots: Roots, monkeypatch: pytest.MonkeyPatch, cost_ns: int = 4_500_000) -> KernelSampler:
-    """A machine of too many CPUs to read the table within the first sample."""
+    """A machine with too many CPUs to read the table within the first sample."""
     monkeypatch.setattr(kernel, "MAX_CHEAP_CPUS", 3)
     return KernelSampler(roots, ["vda"], [35], SlowTable(cost_ns))
 
 
 def settled(sampler: KernelSampler) -> KernelSample:
-    """A sample; what it has begun to read is there for the next one."""
+    """Take a sample, then wait for the table that it has begun to read."""
     sample = sampler.sample()
     thread = sampler._calls and sampler._calls._thread
     if thread:
@@ -131,7 +132,8 @@ def test_a_costly_table_is_read_beside_some_samples_only(
 ) -> None:
     sampler = wide(roots, monkeypatch)
     samples = [settled(sampler) for _ in range(12)]
-    # asked for in 0; the second reading at once, so that there is a rate; then every fifth
+    # sample 0 starts the first reading, and the next one follows at once, so that there is a rate;
+    # then one sample in five
     assert [n for n, sample in enumerate(samples) if sample.ipi is not None] == [1, 2, 7]
     assert all((sample.ipi is None) == (sample.ipi_ns is None) for sample in samples)
     assert all(35 in sample.irqs for sample in samples)
@@ -259,7 +261,7 @@ def test_nothing_at_all_is_an_empty_sample(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_that_goes_away(roots: Roots, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the kernel does when a device is unplugged: the kept file gives ENODEV."""
+    """The kernel does this when a device is unplugged: reading the open file gives ENODEV."""
     sampler = KernelSampler(roots, ["vda"], [35, 37])
     real = KernelFile.read_attribute
     gone = sampler._irqs[35]
@@ -293,7 +295,7 @@ def test_retargeting_watches_others_and_tries_again(roots: Roots) -> None:
 
 
 def test_a_large_file_is_read_to_its_end(roots: Roots, monkeypatch: pytest.MonkeyPatch) -> None:
-    """/proc gives a page at a time, whatever is asked for."""
+    """/proc gives one page at a time, however much is requested."""
     monkeypatch.setattr(kernel_files, "CHUNK", 100)
     sampler = KernelSampler(roots, ["vda", "nvme0n1", "loop7"], [])
     sample = sampler.sample()
@@ -324,7 +326,7 @@ def test_all_files_are_closed(roots: Roots) -> None:
 
 
 def test_this_machine() -> None:
-    """Whatever is hidden here (a container) is named; all else is counted."""
+    """Files that are hidden here (in a container) are named; all others are counted."""
     sampler = KernelSampler(Roots(), [], [])
     first, second = sampler.sample(), sampler.sample()
     for name, part in (("stat", second.cpus), ("softirqs", second.softirq_block)):

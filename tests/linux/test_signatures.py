@@ -108,7 +108,7 @@ def test_blkid_output() -> None:
     text = "DEVNAME=/dev/x\nLABEL=my\x1b disk\nUUID=1\nTYPE=ext4\nUSAGE=filesystem\nPTTYPE=gpt\n"
     found = parse_blkid(text).contents
     assert found == ('a file system (ext4, label "my? disk")', "a partition table (gpt)")
-    # a blank partition: only where it stands in the table
+    # a blank partition: blkid only reports its place in the table
     assert parse_blkid("PART_ENTRY_SCHEME=gpt\nPART_ENTRY_NUMBER=3\n").contents == ()
 
 

@@ -1,4 +1,4 @@
-"""smartctl's answers, whole and broken, and that a sleeping disk is not woken."""
+"""smartctl's answers, complete and broken; a sleeping disk is not woken."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iopstui.linux.devices.smart import DiskHealth, parse_disk_health, read_disk
 from iopstui.output.pages.devices import health_text
 
 QEMU = (Path(__file__).parents[1] / "fixtures/smart/qemu-7.2-ahci.json").read_text()
-"""The AHCI disk of QEMU 7.2, by smartctl 7.3."""
+"""The AHCI disk of QEMU 7.2, as smartctl 7.3 reports it."""
 # AnalogJ/scrutiny#717 (a SEAGATE ST20000NM002D), and the list of smartctl_exporter#118
 SAS = {
     "smartctl": {"version": [7, 4], "exit_status": 0},
@@ -114,7 +114,7 @@ def test_no_answer_does_harm(data: dict[str, Any], code: int) -> None:
 
 
 class Smartctl:
-    """Answers as smartctl 7.3 does; what was asked is kept."""
+    """Answers like smartctl 7.3, and keeps the requests."""
 
     def __init__(self, version: str = "smartctl 7.3 2022-02-28 r5338") -> None:
         self.asked: list[Sequence[str]] = []

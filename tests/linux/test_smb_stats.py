@@ -47,7 +47,7 @@ def test_a_share_has_its_operations_and_those_of_its_connection() -> None:
     assert [found[f"read.{name}"] for name in ("ops", "errors", "bytes")] == [9410, 0, 154107904]
     assert [found[f"write.{name}"] for name in ("ops", "bytes")] == [4060, 83230720]
     assert "lock.ops" not in found, "operations that were never used are left out"
-    # all writes on the connection, those to the other share as well
+    # all writes on the connection, including those to the other share
     assert (found["server.write.count"], found["server.write.jiffies"]) == (4260, 2868)
     assert (found["server.shares"], found["server.hz"], found["server.slow"]) == (2, 250, 0)
     assert (found["smbs"], found["sessions"], found["in_flight"]) == (13534, 1, 4)
@@ -80,7 +80,7 @@ def test_what_is_not_mounted_or_not_counted_is_none() -> None:
 
 
 def test_kernels_without_times_and_without_a_date() -> None:
-    """Linux 5.4 built without CONFIG_CIFS_STATS2, by its formats (cifs_debug.c)."""
+    """As Linux 5.4 without CONFIG_CIFS_STATS2 prints them (formats of cifs_debug.c)."""
     plain = re.sub(rb"Total time spent(.|\n)*?(?=\n\d+\))", b"", AFTER)
     plain = re.sub(rb" since .* UTC", b"", plain)
     assert b"jiffies" not in plain and b"since" not in plain

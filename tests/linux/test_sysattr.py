@@ -1,4 +1,4 @@
-"""What an attribute's bytes become."""
+"""Parse the bytes of an attribute."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def tree(tmp_path: Path) -> Tree:
 
 @pytest.fixture
 def nodes(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
-    """Files under the tree's /dev that look like block devices of these numbers."""
+    """Files below the tree's /dev that look like block devices of these numbers."""
     numbers: dict[str, int] = {}
     real = os.stat
 
@@ -260,7 +260,7 @@ def test_control_characters_in_a_name_are_not_repeated(tree: Tree, tmp_path: Pat
 
 
 def test_what_cannot_be_read(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory needs the right to look into it besides."""
+    """A directory also needs the right to search it."""
     (tmp_path / "secret").write_text("")
     (tmp_path / "listed").mkdir()
     tree.proc("self/mountinfo", "2 1 0:25 / / rw - tmpfs tmpfs rw\n")
@@ -401,10 +401,10 @@ def test_a_directory_of_an_overlay_is_where_its_new_files_go(
         return parse_mountinfo(f"2 1 0:25 / / rw - overlay o {options}\n")[0]
 
     assert number_of_new_files(entry(upper)) == os.stat(upper).st_dev
-    # those of another mount namespace, or of a mount(2) with relative names
+    # directories of another mount namespace, or relative names in mount(2)
     assert number_of_new_files(entry(tmp_path / "no")) == number_of_new_files(entry("tests")) == 0
 
-    # no number of a disk that these files may be on
+    # not the number of a disk on which these files may be
     tree.disk("dm-0", VIRTUAL, "240:199", dm__name="lin")
     tree.proc("self/mountinfo", f"2 1 0:25 / / rw - overlay o rw,upperdir={upper}\n")
     (tmp_path / "file").write_text("perhaps of the lower directory")

@@ -46,7 +46,8 @@ def test_or_at_the_controller_s_pci_device(tree: Tree) -> None:
 def test_no_sensor_no_temperature(tree: Tree) -> None:
     disk = nvme_disk(tree)
     (disk.parent / "hwmon3").mkdir()
-    tree.sys(f"{PCI}7.0/hwmon/hwmon1/temp1_input", "1000\n")  # that of a PCI device with virtio
+    # the sensor of a PCI device with virtio
+    tree.sys(f"{PCI}7.0/hwmon/hwmon1/temp1_input", "1000\n")
     for other in (disk, scsi_disk(tree), virtio_disk(tree)):
         assert temperatures(other) == []
 

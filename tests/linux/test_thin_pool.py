@@ -1,4 +1,4 @@
-"""The status of a thin pool, as Linux 6.12 answered."""
+"""The status of a thin pool, from answers of Linux 6.12."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from iopstui.linux.devices.health import parse_pool_state, read_pool_state
 from iopstui.linux.kernel_files import Roots
 
-# the header up to the device's number, and the target behind it
+# the header up to the device's number, then the target
 WORKS = (
     "040000003000000000000000a001000038010000010000000100000020080000000000000000000002fc",
     "0000000000000000000001000000000000000000680000007468696e2d706f6f6c0000000000000030203231"

@@ -16,7 +16,7 @@ READS, UNREAD, RUNS = ("S", "read_events"), ("S", "0"), ("R", "0")
 
 
 class Threads:
-    """Threads of process 7 whose looks are 50 ms apart."""
+    """Threads of process 7, looked at every 50 ms."""
 
     def __init__(self, proc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._roots, self._now = Roots.under(proc), [100.0]
@@ -26,8 +26,8 @@ class Threads:
     def watch(
         self, looks: Sequence[Sequence[tuple[str, str]]], run: float = 0.29, ready: float = 0.1
     ) -> ProcessWaits:
-        """``looks`` have (state, function) of each thread. All run for the same parts of the
-        time."""
+        """Each of ``looks`` has (state, function) of each thread. All threads run for the same
+        share of the time."""
         waits = None
         for number, threads in enumerate(looks):
             for thread, (state, place) in enumerate(threads, 7):
@@ -49,16 +49,16 @@ class Threads:
 
 
 @pytest.mark.parametrize(("looks", "disk", "event"), [
-    # fio with libaio: many looks can't read what it sleeps in
+    # fio with libaio: in many looks the function in which it sleeps can't be read
     ([READS] * 47 + [UNREAD] * 16 + [RUNS] * 37, 61.0, 0.0),
-    # it is found asleep too seldom, or too often
+    # the looks find it asleep too seldom, or too often
     ([READS] * 10 + [RUNS] * 90, 61.0, 0.0),
     ([READS] * 90 + [RUNS] * 10, 61.0, 0.0),
     ([READS] * 30 + [("S", "ep_poll")] * 20 + [UNREAD] * 11 + [RUNS] * 39, 36.6, 24.4),
-    # more that can't be read than can: what for stays unknown
+    # more looks without than with a function: what it waits for stays unknown
     ([READS] * 20 + [UNREAD] * 41 + [RUNS] * 39, 20.0, 41.0),
     ([UNREAD] * 61 + [RUNS] * 39, 0.0, 61.0),
-    # too few looks to tell what it sleeps for
+    # too few looks to know what it sleeps for
     ([READS] * 4 + [RUNS] * 96, 4.0, 0.0),
 ])  # fmt: skip
 def test_a_thread_s_waits_add_up_to_the_time_it_was_off_the_cpus(
@@ -91,7 +91,7 @@ def test_without_times_the_looks_alone_tell(tmp_path: Path) -> None:
 def test_only_one_of_several_threads_does_io(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What one of them waits for is exact; for the same reason, any of them may wait."""
+    """If one of them waits, its share is exact. If they wait in turn, their shares add up."""
     sleeps = ("S", "hrtimer_nanosleep")
     looks = [[sleeps, ("D", "submit_bio_wait")]] * 30 + [[sleeps, RUNS]] * 70
     found = Threads(tmp_path, monkeypatch).watch(looks)
@@ -102,7 +102,7 @@ def test_only_one_of_several_threads_does_io(
 
 
 def test_the_function_is_read_before_the_state(tmp_path: Path) -> None:
-    """A thread that wakes up between the two was asleep, and it is known how."""
+    """A thread that wakes up between the two readings was asleep, and its function is known."""
     states: dict[str, bool] = {}
 
     def look(state: str, place: str, kernel: bool = False) -> Look | None:

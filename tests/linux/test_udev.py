@@ -1,4 +1,4 @@
-"""Hotplug events, where there are any."""
+"""Hotplug events, where udev sends them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_without_netlink_or_libudev_it_says_so(
 
 
 class Monitor:
-    """In the place of pyudev's: events, then an error or nothing more."""
+    """Replaces pyudev's monitor: gives events, then an error or nothing more."""
 
     def __init__(self, *events: object, error: OSError | None = None) -> None:
         self.events, self.error = list(events), error
@@ -55,7 +55,7 @@ def event(action: str | None, name: str) -> object:
 
 
 def told(monitor: Monitor, monkeypatch: pytest.MonkeyPatch, count: int) -> list[tuple[str, str]]:
-    """The first ``count`` of what is told of its events."""
+    """The first ``count`` callbacks for the monitor's events."""
     found: list[tuple[str, str]] = []
     enough = threading.Event()
 

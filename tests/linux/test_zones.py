@@ -1,4 +1,4 @@
-"""Zones of zoned devices: sysfs for everybody, conditions from the device's own report."""
+"""Zones of zoned devices: sysfs for all users, conditions from the device's own report."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def zone(number: int, condition: int, capacity: int = SECTORS - 64) -> bytes:
 
 
 class Device:
-    """Reports at most two zones at once, as a kernel may."""
+    """A device that reports at most two zones in one answer, as a kernel may."""
 
     def __init__(self, conditions: list[int], stuck: bool = False) -> None:
         self.conditions, self.stuck, self.asked = conditions, stuck, 0
@@ -102,7 +102,7 @@ def test_without_root_the_sizes_are_there_and_a_sentence(
 
 
 def test_a_device_that_reports_none(tree: Tree) -> None:
-    # a plain file takes no such command
+    # a plain file does not accept this command
     assert "Cannot read the zones of /dev/nvme0n1" in zones(tree).problem
 
 

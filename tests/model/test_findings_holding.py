@@ -1,4 +1,4 @@
-"""When a finding is over."""
+"""When a finding ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FULL = Finding("full", "CPU 1 is full", since=2.0, until=5.0)
 def fed(
     holding: ActiveFindings, fires: list[bool], t: float = 5.0
 ) -> list[tuple[float, EndedFinding]]:
-    """What is over, and when, with a second for each of ``fires``."""
+    """(time, finding) for each finding that ends. ``fires``: whether it fires in each second."""
     found = []
     for one in fires:
         t += 1.0
@@ -52,7 +52,7 @@ def test_a_run_that_begins_ends_nothing() -> None:
 
 @given(st.lists(st.booleans(), max_size=200))
 def test_it_ends_exactly_where_a_pause_is_long_enough(fires: list[bool]) -> None:
-    """Said anew whenever it fires while it is not held, as the session does."""
+    """As in a session, it is reported again when it fires after its end."""
     holding, ends, held, quiet, last = ActiveFindings(), 0, False, 0, 0.0
     for second, fired in enumerate(fires, 6):
         t = float(second)

@@ -1,4 +1,4 @@
-"""Histograms as columns give the figures of those that are dicts, whatever fio's counters do."""
+"""Histograms as columns give the same figures as dicts, whatever fio's counters do."""
 
 from __future__ import annotations
 

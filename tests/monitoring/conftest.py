@@ -1,8 +1,7 @@
-"""`make monitoring`: the real Prometheus, node_exporter and InfluxDB take what iopstui exports.
+"""`make monitoring`: the real Prometheus, node_exporter and InfluxDB read what iopstui exports.
 
-IOPSTUI_MONITORING names the directory of these programs. Each is started for the tests alone, on a
-free port of this machine, with all that it keeps in a temporary directory.
-"""
+IOPSTUI_MONITORING names the directory of these programs. Each is started only for the tests, on a
+free port of this machine, with its data in a temporary directory."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_influxdb_stores_the_exported_figures(influx: str, tmp_path: Path) -> No
     replay = iopstui("replay", "demo", "--format", "jsonl", cwd=tmp_path / "here")
     assert lines.returncode == replay.returncode == 0
     post(f"{influx}/query?q=CREATE+DATABASE+a", b"")
-    # InfluxDB refuses all of a batch where one line is wrong
+    # InfluxDB refuses a whole batch if one of its lines is wrong
     post(f"{influx}/write?db=a", lines.stdout.encode())
 
     frames = [row for row in events(replay.stdout) if row["event"] == "frame"]

@@ -203,12 +203,12 @@ def test_node_exporter_reads_the_file_and_has_the_same_counts(
         - before[f"node_disk_reads_completed_total{label}"]
     )
     counted = exported[f"iopstui_disk_reads_total{label}"]
-    # node_exporter's covers what is before the first sample and behind the last one, too
+    # node_exporter's increase also covers the time before the first sample and after the last one
     assert counted <= increase <= 1.5 * counted + 1000
 
 
 def plain(name: str) -> frozenset[str]:
-    """Whatever the order of labels."""
+    """The same for any order of the labels."""
     return frozenset(re.split(r"[{},]+", name))
 
 

@@ -1,10 +1,9 @@
 """Would the tests notice if the program were wrong? `make mutants`: a random sample of changes.
 
-Each is made in a copy of the tree, where the tests that run the changed line are run. What none of
-them notices is asked of the other checks of `make test`, and shown if they let it pass, too: it is
-either a test that is missing, or changes nothing that counts. The same seed gives the same sample
-as long as the program stays the same.
-"""
+Each change is made in a copy of the tree, where the tests that run the changed line are run. If all
+pass, the other checks of `make test` are run. A change that they accept, too, is listed: either a
+test is missing, or the change makes no difference. The same seed gives the same sample as long as
+the program stays the same."""
 
 from __future__ import annotations
 
@@ -143,7 +142,7 @@ def _outcome(change: Change, coverage: Coverage, free: SimpleQueue[Path]) -> str
 
 
 def _fail(tree: Path, tests: Sequence[str], limit: float) -> bool:
-    """Whether one of them does. A change that hangs is noticed too."""
+    """Whether one of the tests fails. A change that hangs counts as failed, too."""
     names = tree / "build-tests"
     names.write_text("\n".join(tests))
     process = subprocess.Popen(
@@ -156,7 +155,8 @@ def _fail(tree: Path, tests: Sequence[str], limit: float) -> bool:
     except subprocess.TimeoutExpired:
         _kill(process)
         return True
-    code, why = process.returncode, "ERROR collecting" in output  # it can't be imported any more
+    # the changed program can't be imported
+    code, why = process.returncode, "ERROR collecting" in output
     if code == NO_SANDBOX or output.startswith("unshare: ") or (code in (4, 5) and not why):
         raise SystemExit(f"mutants: pytest ended with {code}:\n{output}")
     return code != 0

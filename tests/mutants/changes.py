@@ -1,8 +1,7 @@
-"""The changes that mutmut knows, and a random sample of them.
+"""The changes that mutmut makes, and a random sample of them.
 
 mutmut's own runner changes only functions without decorators: no constant of a module, no property.
-Half of what counts here is one of those, so its operators are used without its runner.
-"""
+These are half of the code that matters here, so its operators are used without its runner."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ class Change:
 
     @property
     def lines(self) -> set[int]:
-        """Those of the file before that are changed, from 1."""
+        """Numbers of the changed lines in the earlier file, from 1."""
         matcher = difflib.SequenceMatcher(
             None, self.before.splitlines(), self.after.splitlines(), autojunk=False
         )
@@ -41,7 +40,7 @@ class Change:
 
     @property
     def diff(self) -> str:
-        """For people: the changed lines with one around them."""
+        """The changed lines with one line of context."""
         lines = difflib.unified_diff(
             self.before.splitlines(), self.after.splitlines(), lineterm="", n=1
         )
@@ -49,7 +48,8 @@ class Change:
 
 
 class _Visitor(MutationVisitor):
-    """mutmut's, going into decorated functions too: here nothing is copied beside them."""
+    """mutmut's visitor, but also for decorated functions, because here no copies are put beside
+    them."""
 
     def _skip_node_and_children(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.FunctionDef) and node.decorators:
@@ -58,9 +58,8 @@ class _Visitor(MutationVisitor):
 
 
 def sample(root: Path, paths: Sequence[Path], count: int, seed: int) -> list[Change]:
-    """``count`` different changes: a random place in all of the code, then a random one of the
-    changes that are possible there.
-    """
+    """``count`` different changes: each at a random place of the code, and there a random one of
+    the possible changes."""
     chance = random.Random(seed)
     places = [(path, module, place) for path in paths for module, place in _places(root / path)]
     chance.shuffle(places)
@@ -76,7 +75,7 @@ def sample(root: Path, paths: Sequence[Path], count: int, seed: int) -> list[Cha
 
 
 def _places(path: Path) -> Iterator[tuple[cst.Module, list[Mutation]]]:
-    # no copy: what was just parsed has no node twice
+    # without a copy, because a newly parsed module has no node twice
     wrapper = MetadataWrapper(cst.parse_module(path.read_text()), unsafe_skip_copy=True)
     visitor = _Visitor(mutation_operators, IgnoredCode(set(), set(), set()))
     module = wrapper.visit(visitor)
@@ -89,7 +88,8 @@ def _places(path: Path) -> Iterator[tuple[cst.Module, list[Mutation]]]:
 
 
 def _only_wording(node: cst.CSTNode) -> bool:
-    """A sentence for people. A text without a blank is a key, a name of a file or of an option."""
+    """Whether it is a sentence for people. A text without blanks is a key, a file name or an
+    option."""
     return isinstance(node, cst.SimpleString) and " " in node.value
 
 

@@ -1,8 +1,7 @@
-"""The checks that `make test` makes before pytest: do they refuse a change that the tests let pass?
+"""The checks of `make test` before pytest: do they refuse a change that the tests accept?
 
-A default of the wrong type, or a name exported that is not there, is what mypy and ruff are for; no
-test has to say it again.
-"""
+mypy finds a default of the wrong type, and ruff an exported name that does not exist, so no test
+has to."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ _CHECKS = (
 
 
 def refusing(tree: Path) -> str:
-    """The check that refuses the program in ``tree``; "" if none does. mypy keeps there what it
-    has found out, so that the next time costs a second."""
+    """The check that refuses the program in ``tree``; "" if none does. mypy keeps its cache there,
+    so that the next check takes a second."""
     for name, arguments in _CHECKS:
         command = [sys.executable, "-m", name, *arguments]
         process = subprocess.run(command, cwd=tree, capture_output=True, text=True)

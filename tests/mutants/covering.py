@@ -1,7 +1,6 @@
-"""Find out which tests run a line of the program and how long each test takes, with pytest-cov.
+"""Find out, with pytest-cov, which tests run a line of the program and how long each test takes.
 
-The result is cached in build/mutants until the program or the tests change.
-"""
+The result is cached in build/mutants until the program or the tests change."""
 
 from __future__ import annotations
 
@@ -84,10 +83,9 @@ def pytest(tree: Path, arguments: Sequence[str]) -> list[str]:
 
 
 def compile_all(trees: Sequence[Path], modules: Sequence[str]) -> None:
-    """Keep the program and the tests as bytecode, which costs as much to make at each start as the
-    tests of a change. That of the program is held against the source: a changed file is seen
-    whatever its time says.
-    """
+    """Keep the program and the tests as bytecode. Compiling them at each start would cost as much
+    as the tests of a change. The program's bytecode is checked against the source itself, so a
+    changed file is noticed whatever its time stamp is."""
     for tree in trees:
         compileall.compile_dir(
             tree / "iopstui", quiet=2, invalidation_mode=PycInvalidationMode.CHECKED_HASH
@@ -109,9 +107,8 @@ def _start_pytest(tree: Path, arguments: Sequence[str], output: int | None = Non
 
 
 def covering(trees: Sequence[Path], folder: Path, modules: Sequence[str]) -> Coverage:
-    """From ``kept`` as far as nothing has changed, else by running the test ``modules``, a share of
-    them in each of ``trees``.
-    """
+    """The coverage: from the cache in ``folder`` if nothing has changed, else from running the test
+    ``modules``, a share of them in each of ``trees``."""
     now = {name: _digest([trees[0] / name]) for name in modules}
     file = folder / f"covering-{_digest(_shared(trees[0], modules))}.json"
     before, seconds, lines = json.loads(file.read_text()) if file.exists() else ({}, {}, {})
@@ -187,7 +184,7 @@ def _start_with_coverage(tree: Path, tests: Sequence[str]) -> subprocess.Popen[b
 
 
 def _seconds(report: Path) -> dict[str, float]:
-    """Of all test functions that don't fail or skip, with all their parameters."""
+    """Seconds of each test function with all its parameters, without those that fail or skip."""
     seconds: dict[str, float] = defaultdict(float)
     bad: set[str] = set()
     for case in ET.parse(report).iter("testcase"):

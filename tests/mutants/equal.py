@@ -1,4 +1,4 @@
-"""Changes that change nothing that counts, each with the reason: they are not asked about."""
+"""Changes that make no difference, each with the reason. They count as equal to the program."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 
 from changes import Change
 
-# (file, the line before, the line after, why)
+# (file, line before, line after, reason)
 _EQUAL: tuple[tuple[str, str, str, str], ...] = (
     ("guard.py", "os.read(wake, 4096)", "os.read(wake, 4097)",
      "a pipe is emptied that holds a byte for each signal"),
 )  # fmt: skip
-# (file, "": any; a part of the line before; what it is changed into; why): patterns
+# patterns: (file, or "" for all; part of the line before; its replacement; reason)
 _KINDS = (
     ("", r"strict=True", r"strict=False", "zip's own check of lengths that are equal"),
     ("", r"\"utf-8\"", r"\"UTF-8\"", "another name of the same encoding"),
@@ -22,7 +22,7 @@ _KINDS = (
 
 
 def why(change: Change) -> str:
-    """Why nobody need notice it, "" if somebody has to."""
+    """The reason why the change makes no difference; "" if a test has to notice it."""
     signs = {
         sign: [line[1:].strip() for line in change.diff.splitlines() if line.startswith(sign)]
         for sign in "-+"

@@ -1,4 +1,4 @@
-"""What is changed, and which tests have to notice it: the one place that names paths."""
+"""Which files are changed, and which tests have to notice it. Only this file names paths."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ TESTS = tuple(f"tests/{ring}" for ring in (
     "model", "linux", "fio", "safety", "recording", "preflight", "session", "experiment", "lesson",
     "output", "report", "house", "docs",
 ))  # fmt: skip
-# They read the source itself, or take long to learn what others tell sooner.
+# these read the source itself, or take long to find what other tests find sooner
 _NOT_THESE = ("tests/house/test_architecture.py",)
 
 
 def files(root: Path, names: Sequence[str] = PARTS) -> Iterator[Path]:
-    """All that may be changed, relative to ``root``."""
+    """All files that may be changed, relative to ``root``."""
     for name in names:
         part = root / name
         if not part.exists():
@@ -30,7 +30,7 @@ def files(root: Path, names: Sequence[str] = PARTS) -> Iterator[Path]:
 
 
 def tests(root: Path, folders: Sequence[str] = TESTS) -> Iterator[str]:
-    """The test modules to ask, relative to ``root``."""
+    """The test modules to run, relative to ``root``."""
     for part in folders:
         for path in sorted((root / part).rglob("test_*.py")):
             name = path.relative_to(root).as_posix()

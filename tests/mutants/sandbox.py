@@ -1,9 +1,8 @@
-"""Where a changed program can do no harm: it removes files, kills processes and mounts over them.
+"""A sandbox for a changed program, which may remove files, kill processes or mount over them.
 
-As root every run of tests has a mount and a process namespace of its own: all but its copy of the
-tree is read-only or gone afterwards, and it sees no other process. Anybody else could break only
-what is theirs, but is not kept from that: a virtual machine is the better place.
-"""
+As root, every run of tests has its own mount and process namespaces: everything outside its copy of
+the tree is read-only or temporary, and it sees no other process. Another user has no sandbox and
+could damage their own files: a virtual machine is the better place."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ TMPDIR="$0/tmp" exec "$@"
 
 
 def inside(tree: Path) -> list[str]:
-    """What a command begins with that may write in ``tree`` alone."""
+    """The beginning of a command that may write only in ``tree``."""
     if os.geteuid():
         return []
     return ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",

@@ -138,7 +138,7 @@ def test_the_summary_text_has_fio_s_figures_and_the_verdict(name: str) -> None:
 def test_ios_that_fio_left_at_its_end_are_said_to_be_that(
     submitted: int, bytes_too: int, left: bool
 ) -> None:
-    # latency_target ends a run with its last I/Os under way (fio 3.33)
+    # latency_target ends a run while its last I/Os are in flight (fio 3.33)
     summary = fio_summary(statuses("3.42-a-randread-grp")[-1])
     frames_total = total("3.42-a-randread-grp")
     summary["rows"][0]["depth"] = 16
@@ -188,7 +188,7 @@ def test_the_last_report_of_a_killed_fio_is_not_verified() -> None:
 
 
 def certificate_with(name: str, job: str = "", **changes: Any) -> Certificate:
-    """The certificate of a recording whose final report has other figures of reads."""
+    """The certificate of a recording whose final report has these changed figures of reads."""
     summary = fio_summary(statuses(name, job)[-1])
     summary["rows"][0]["directions"]["read"].update(changes)
     frames_total = FramesTotal()
@@ -198,7 +198,8 @@ def certificate_with(name: str, job: str = "", **changes: Any) -> Certificate:
 
 
 def test_verification_fails_if_frames_and_fio_count_different_ios() -> None:
-    """Frames count latency samples. fio may have submitted more or fewer I/Os."""
+    """Frames count latency samples; fio's final report has the I/Os submitted, which may be more or
+    fewer."""
     name = "3.42-a-randread-grp"
     read = fio_summary(statuses(name)[-1])["rows"][0]["directions"]["read"]
     assert certificate_with(name).verdict == EXACT
@@ -272,13 +273,13 @@ SOME = GRP + "bs=4k\n[a]\ngtod_reduce=1\n[b]\n"
 def test_a_group_of_different_sections_uses_only_common_counters(
     name: str, job: str, verdict: str, flag: str, with_job: bool
 ) -> None:
-    """Two sections, each rate_iops=5000. fio prints the last one's block size and gtod_reduce:
-    85,000, 5,300 and 5,000 IOPS were shown."""
+    """Two sections with rate_iops=5000 each. fio prints only the last section's block size and
+    gtod_reduce; figures computed from those would be wrong."""
     text = job if with_job else ""
     built = [frame for frame in frames(name, text) if frame.fio]
     for frame in built:
         assert frame.fio is not None
-        # without one size of all I/Os nothing shows how long the first interval was
+        # only if all I/Os have the same size is the length of the first interval known
         if frame is not built[0] or verdict == EXACT:
             assert frame.fio.total.iops == pytest.approx(10_000, rel=0.06)
         assert flag in frame.flags
@@ -287,7 +288,7 @@ def test_a_group_of_different_sections_uses_only_common_counters(
 
 
 def test_an_io_of_which_fio_counts_only_the_bytes_crossed_the_ramp_s_end() -> None:
-    """fio 3.42: 66,649 I/Os' bytes, 66,648 samples, 66,647 submissions."""
+    """fio 3.42 counted the bytes of 66,649 I/Os, 66,648 samples and 66,647 submissions."""
     name = "3.42-e-ramp"
     summary = fio_summary(statuses(name)[-1])
     more = certificate(summary, total(name)).more_ios

@@ -30,7 +30,7 @@ def test_the_knee_of_each_curve_is_named() -> None:
     events = finished()
     single, four = load_curves(PLAN, events)
     assert dict(single.fixed) == {"numjobs": "1"} and len(single.points) == 7
-    # 10k IOPS at 100 µs for each in flight, up to 12 at once
+    # 10k IOPS for each I/O in flight (100 µs), up to 12 at a time
     assert curve_text(single) == (
         "With numjobs=1, take iodepth=16 (best ratio of IOPS to latency): 120k IOPS, 469 MiB/s at "
         "133 µs (mean); 12.0 times the IOPS and 1.3 times the latency of iodepth=1; iodepth=64: "

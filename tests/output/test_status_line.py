@@ -100,7 +100,7 @@ def test_the_time_left_of_laying_out_follows_its_speed() -> None:
     assert share.text(layout_progress(13.0, 64 * MIB)).endswith(
         "100 %, 64 MiB of 64 MiB, 0:00 left"
     )
-    # the next file
+    # the next file to lay out
     assert share.text(layout_progress(20.0, 0)).endswith("0 %, 0 B of 64 MiB")
     assert share.text(layout_progress(20.0, 7, None)) == f"{action}: 7 B"
 

@@ -146,7 +146,7 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
     (replace(WAITING, percents={CHILD: 97.0}, running=0.0, children=("sleep", "dd"),
              children_change=True),
      "● postgres (812) waits for its children (sleep, dd) 97 %"),
-    # fio's first process only looks after those that do its jobs
+    # fio's first process only watches the processes that do the jobs
     (replace(WAITING, percents={EVENT: 99.0}, places=("hrtimer_nanosleep",), running=0.0,
              of_children=(replace(WAITING, pid=813, percents={DISK: 9.0}),
                           replace(WAITING, pid=814))),
@@ -185,7 +185,7 @@ def test_a_process(waits: ProcessWaits, text: str) -> None:
 
 
 def alone(second: DiskRates, use: DiskUse, waited: float = 0.0) -> list[Pair]:
-    """The answers where vdb alone is used."""
+    """The answers if only vdb is used."""
     disks = dict.fromkeys(DISKS, rates()) | {"vdb": second}
     frames = [replace(frame(n + 1.0, disks), more={"pressure": {"some": waited}}) for n in range(5)]
     return judge(Seen(TARGET, frames, {}, use=use))
@@ -251,7 +251,7 @@ def test_waits_of_libaio_are_said_not_to_count_where_tasks_wait_for_little_else(
 
 
 def test_a_process_that_sleeps_in_a_ring_and_does_no_io_waits_for_no_disk() -> None:
-    """A reader keeps the only disk busy meanwhile."""
+    """Meanwhile another program, a reader, keeps the only disk busy."""
     sleeper = replace(WAITING, percents={"event": 99.0}, running=0.0, places=("io_cqring_wait",))
     ring, reader = RingWaiter(812, "postgres"), DiskUser(7, "fio", read_s=4e6)
     busy, silent = changed(rates(900, 0, 1), aqu_sz=0.9), changed(rates(), in_flight=3)
@@ -269,7 +269,8 @@ def test_a_process_that_sleeps_in_a_ring_and_does_no_io_waits_for_no_disk() -> N
 
 
 def test_who_sleeps_in_a_ring_for_its_own_ios_on_a_slow_disk_waits_for_it() -> None:
-    """Of fio, which has 56 reads in flight by io_uring, the first process is asked for, too."""
+    """fio has 56 reads in flight with io_uring; the question may also be about its first
+    process."""
     job = replace(WAITING, pid=814, percents={EVENT: 96.0}, running=3.0, places=("io_cqring_wait",),
                   devices=frozenset({"vdb"}))  # fmt: skip
     first = replace(WAITING, percents={EVENT: 99.0}, running=0.0, places=("hrtimer_nanosleep",),
@@ -329,7 +330,8 @@ def test_the_functions_shown_are_those_of_the_child_that_waits() -> None:
 def test_a_quarter_of_a_process_s_time_may_matter_where_ios_wait_for_its_disk(
     percent: float, of_disks: str, verdict: str
 ) -> None:
-    """Who swaps in a cgroup short of memory, and does something else in between."""
+    """For example a process that swaps in a cgroup short of memory, and does other work in
+    between."""
     assert process_verdict(replace(WAITING, percents={DISK: percent}), of_disks) == verdict
     assert process_verdict(replace(WAITING, state=""), of_disks) == UNKNOWN
     shell = replace(WAITING, percents={CHILD: 99.0}, running=0.0)
@@ -367,7 +369,7 @@ def test_a_small_part_of_the_time_in_state_d_matters_little_whatever_it_is_for(
 def test_state_d_beside_a_disk_that_ios_wait_for_as_long_is_for_it(
     pressure: float, disk: DiskRates, verdict: str
 ) -> None:
-    """On a machine whose other CPUs are busy, a reader in state D 92 % of its time is 26 % of
+    """The other CPUs are busy: a reader in state D for 92 % of its time causes only 26 % of
     pressure."""
     seconds = [replace(frame(n + 1.0, {"vda": rates(), "vdb": disk}),
                        more={"pressure": {"some": pressure}}) for n in range(5)]  # fmt: skip
@@ -505,8 +507,9 @@ def test_waits_and_cpus_that_cannot_be_read_are_told(
 def test_little_pressure_does_not_deny_that_a_task_in_state_d_waits_for_io(
     io_percent: float | None, words: str
 ) -> None:
-    """dd waited for a full thin pool all the time: 29 % beside busy CPUs. A program that calls
-    fsync on xfs waited for its log 74 % of the time, which does not count: 3 %."""
+    """Busy CPUs and waits that don't count keep the pressure low. dd waited for a full thin pool
+    all the time: 29 %. A program that calls fsync on xfs waited for its log 74 % of the time: 3
+    %."""
     dd = ProcessWaits(1646, "dd", "", 60, "D", {UNKNOWN_WAIT: 100.0}, 0.0, 0.0, readable=False,
                       io_percent=io_percent)  # fmt: skip
     text = process_text(dd, "")
@@ -531,8 +534,8 @@ def test_a_process_on_a_stack_waits_for_its_top_and_on_two_disks_for_one_of_them
 
 
 def test_a_process_waits_for_no_disk_that_had_nothing_to_do() -> None:
-    """It has a log open on vda, which another program reads, and waits for a file of vdb that it
-    mapped and closed; or for swap; or for pages of another disk, written to the limit."""
+    """It has a log open on vda, which another program reads. It waits for a file on vdb that it has
+    mapped and closed, or for swap, or for another disk's write-back at the limit of dirty pages."""
     used = {"vda": changed(rates(100, 0, 1), aqu_sz=0.1, util=10.0), "vdb": HOG}
     waiting = replace(WAITING, devices=frozenset({"vda"}))
     for place, swapped, in_flight, disk in (
@@ -554,7 +557,8 @@ def test_a_process_waits_for_no_disk_that_had_nothing_to_do() -> None:
 
 
 def test_a_process_waits_for_a_disk_whose_requests_are_not_counted_yet() -> None:
-    """A limit holds its requests back; the disk answers nothing; nothing else does any I/O."""
+    """Its requests are held back by a limit; or the disk completes nothing; or no other disk is
+    used."""
     few = changed(rates(100, 0, 1), aqu_sz=0.1, util=10.0)
     silent = changed(rates(), in_flight=3)
     group = LimitUse("vdb", "/app", "100 reads/s", "io.max")

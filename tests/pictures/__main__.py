@@ -63,8 +63,8 @@ async def _at_rest(pilot: Pilot[int], before: float, session: ReplaySession) -> 
 
 
 async def play(picture: Picture) -> list[list[list[Part]]]:
-    """Screens of a recording at equal intervals from its first figures on; the last one stays
-    longer."""
+    """Screens of a recording at equal intervals, beginning with its first figures; the last one
+    stays longer."""
     session = ReplaySession(recording_path(picture.recording))
     app, screens = ReplayApp(session, charset=UTF8, theme=DARK), []
     async with app.run_test(size=(WIDTH, picture.rows)) as pilot:
@@ -83,7 +83,7 @@ async def play(picture: Picture) -> list[list[list[Part]]]:
                 screens.append(rows(app))
                 due += interval
         if app.state.experiment is not None:
-            # its result at the end
+            # the job's result is shown at the end
             await pilot.press("w")
             await pilot.pause(0.3)
             screens += [rows(app)] * LAST_STAYS
@@ -93,7 +93,7 @@ async def play(picture: Picture) -> list[list[list[Part]]]:
 
 
 async def save_screen(still: Still) -> str:
-    """The screen at a moment of a recording, as key S saves it."""
+    """The screen at one moment of a recording, as key S saves it."""
     session = ReplaySession(recording_path(still.recording))
     app = ReplayApp(session, charset=UTF8, theme=DARK)
     async with app.run_test(size=still.size) as pilot:
@@ -111,7 +111,7 @@ async def save_screen(still: Still) -> str:
 
 
 def main(moving: Sequence[Picture], stills: Sequence[Still]) -> None:
-    """Write the pictures, which are the same on any machine."""
+    """Write the pictures; they are the same on any machine."""
     os.chdir(ROOT)
     time.tzset()
     for picture in moving:

@@ -1,7 +1,6 @@
-"""Screens as an SVG that is animated by CSS alone: it loads nothing and runs no script.
+"""Screens as an SVG animation that uses only CSS: it loads nothing and runs no script.
 
-A part of a row that is equal on several screens in a row is written once.
-"""
+A part of a row that is equal on successive screens is written once."""
 
 from __future__ import annotations
 
@@ -17,9 +16,9 @@ from rich.terminal_theme import TerminalTheme
 CELL_W, CELL_H, FONT = 8.4, 17.0, 14
 MARGIN = 10.0
 PARTS = 4
-"""Parts of a row: a change in one of them does not repeat the others."""
+"""Number of parts of a row: a change in one part does not repeat the others."""
 GAP = 3
-"""Up to this number of blanks is cheaper than another text element."""
+"""Up to this many blanks take less space than another text element."""
 Run = tuple[int, str, str]
 """Column, text, CSS of its style."""
 Part = tuple[Run, ...]
@@ -27,7 +26,8 @@ Part = tuple[Run, ...]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Part ``place`` (row, part of the row) of the screens ``first`` to before ``after``."""
+    """Part ``place`` (row, part of the row), equal from screen ``first`` to the one before
+    ``after``."""
 
     place: tuple[int, int]
     first: int
@@ -135,7 +135,7 @@ def _styles(spans: Sequence[Span]) -> Iterator[str]:
 
 
 def _animations(moves: dict[tuple[int, int], str], count: int, seconds: float) -> Iterator[str]:
-    """Users who prefer reduced motion see the last screen."""
+    """Keyframes for each range of screens. Users who prefer reduced motion see the last screen."""
     for (first, after), name in moves.items():
         begin, end = 100 * first / count, 100 * after / count
         steps = [f"{begin:.4g}%{{visibility:visible}}"]

@@ -1,10 +1,9 @@
-"""A recording without this machine's names: host, kernel's suffix and mount points.
+"""Copy a recording without this machine's names: host, kernel's suffix and mount points.
 
-.venv/bin/python tests/pictures/nameless.py RAW.iops OUT.iops [--emulated]
+    .venv/bin/python tests/pictures/nameless.py RAW.iops OUT.iops [--emulated]
 
---emulated also leaves out iopstui's own CPU time: an emulated CPU needs many times as much of it as
-a real one, so a reader would take it for what iopstui costs.
-"""
+--emulated also leaves out iopstui's own CPU time: an emulated CPU needs many times as much as a
+real one, so readers would think that iopstui costs that much."""
 
 from __future__ import annotations
 
@@ -22,10 +21,10 @@ HOST = "demo"
 
 
 def copy(source: Path, out: Path, kernel: str = "", emulated: bool = False) -> None:
-    """Every record of ``source`` in a new file ``out``, which anybody may read; ``kernel`` is the
-    measured machine's, if ``source`` was put together on another. ``emulated``: without iopstui's
-    own CPU time. Raises UsageError if ``source``
-    is no recording or ``out`` exists; a damaged one is copied up to its damage."""
+    """Copy every record of ``source`` to a new file ``out``, which anybody may read. ``kernel`` is
+    the measured machine's, if ``source`` was put together on another one. ``emulated``: leave out
+    iopstui's own CPU time. Raises UsageError if ``source`` is no recording or ``out`` exists; a
+    damaged recording is copied up to the damage."""
     with Recording(source) as recording:
         release = (kernel or recording.header.kernel).partition("-")[0]
         header = dataclasses.replace(recording.header, host=HOST, kernel=release)
@@ -33,7 +32,7 @@ def copy(source: Path, out: Path, kernel: str = "", emulated: bool = False) -> N
         chunks: list[Chunk] = [(form.HEADER, 0.0, lambda: head)]
         chunks += (_chunk(record, emulated) for record in recording.records())
     recorder = Recorder(out)
-    # at once: one by one could overflow the queue
+    # all at once, because putting them one by one could overflow the queue
     recorder.put_all(chunks)
     recorder.close()
     if recorder.problem:

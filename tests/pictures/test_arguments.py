@@ -1,4 +1,4 @@
-"""What tests/pictures is told on its command line."""
+"""The command line of tests/pictures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 PROGRAM = Path(__file__).parent
 
 
-# both in one process: it imports the screen
+# both cases in one process, which imports the screen
 TRIED = """
 import runpy, sys
 for words in (["--help"], ["a", "b", "c"]):

@@ -1,4 +1,4 @@
-"""Each picture in the documents is one of its recording, and shows what it is there for."""
+"""Each picture in the documents is made from its recording, and shows what it is meant to show."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_picture_plays_to_the_end_of_its_recording(picture: Picture) -> None:
 def test_completions_move_from_one_cpu_to_its_cache_and_to_all() -> None:
     shares = {value: share(AFFINITY, *within) for value, within in RQ_AFFINITY.items()}
     assert shares[0] == pytest.approx({0: 0, 1: 0, 2: 0, 3: 1}, abs=0.01)
-    # CPU 2 shares its cache with 3, where the interrupt is; 0 and 1 do not
+    # CPU 2 shares its cache with CPU 3, which gets the interrupt; CPUs 0 and 1 do not
     assert shares[1] == pytest.approx({0: 0.25, 1: 0.25, 2: 0, 3: 0.5}, abs=0.05)
     assert shares[2] == pytest.approx({0: 0.25, 1: 0.25, 2: 0.25, 3: 0.25}, abs=0.05)
     text = (ROOT / AFFINITY.out).read_text()

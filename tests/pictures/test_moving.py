@@ -54,7 +54,7 @@ def test_each_screen_of_the_animation_shows_its_text() -> None:
     for number, rows in enumerate(SCREEN_ROWS):
         lines = visible_rows(text, (number + 0.5) / len(SCREEN_ROWS))
         assert lines == [row.rstrip() for row in rows]
-        # blanks are left out, so a run begins where its text does
+        # blanks are left out, so a text element begins at its first character
         assert [line.replace(" ", "") for line in lines] == [row.replace(" ", "") for row in rows]
 
 

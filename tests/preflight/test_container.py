@@ -1,4 +1,4 @@
-"""What a container shows, and what to start it with."""
+"""What is visible in a container, and the options to start it with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ STATS = "   8       0 sda 5 0 8 0 0 0 0 0 0 0 0\n   7       0 loop0 0 0 0 0 0 0 
 
 @pytest.fixture
 def roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Roots:
-    """A container that sees only /proc/diskstats, which the host shares with all."""
+    """A container without devices; it sees /proc/diskstats, which the host shares with all
+    containers."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     monkeypatch.delenv("container", raising=False)
     made = Roots.under(tmp_path)
@@ -38,7 +39,7 @@ def namespaces(roots: Roots, pid: str, cgroup: str) -> None:
 
 
 def see(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *names: str) -> None:
-    """Devices in /sys; those whose name ends in "1" have a node."""
+    """Add devices to /sys; those whose name ends in "1" also get a node."""
     disks = {
         name: BlockDevice(name, str(tmp_path / "dev" / name), 8, n, "disk", 1 << 30)
         for n, name in enumerate(names)

@@ -1,4 +1,4 @@
-"""What the doctor says of rights."""
+"""The doctor's report about rights."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Machine = Callable[..., None]
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
-    """Disks that are files; opening one gives the error that is said."""
+    """A machine whose disks are files; opening one fails with the given error."""
     real = os.open
 
     def make(euid: int, hidden: tuple[str, ...] = (), **errors: int) -> None:

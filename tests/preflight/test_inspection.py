@@ -1,4 +1,4 @@
-"""What fio is asked about a job: what it opens, and whether it writes."""
+"""What fio tells about a job: which files it opens, and whether it writes."""
 
 from __future__ import annotations
 

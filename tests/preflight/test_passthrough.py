@@ -1,4 +1,4 @@
-"""Which node a job that sends NVMe commands opens, and what it is refused."""
+"""Which node a job with NVMe commands opens, and when it is refused."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_generic_device_takes_nothing_but_commands(text: str) -> None:
 
 @pytest.fixture
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
-    """Which device, by which node, was examined for uses."""
+    """The devices checked for uses, and the node of each."""
     asked: list[tuple[str, str | None]] = []
 
     def reasons(device: str, *_: object, path: str | None = None, **__: object) -> WriteVerdict:
@@ -103,7 +103,7 @@ def test_uses_are_those_of_the_block_device(
     for word in ("/dev/ng0n1", "/dev/nvme0n1", None):
         with pytest.raises(Refused, match="/dev/ng0n1: it is in use: it is mounted at /srv"):
             check_write(GENERIC, {"nvme0n1": DISK}, Roots.under(tmp_path), word)
-    # an exclusive open and what it carries are asked of the block device, too
+    # the block device is also opened exclusively, and its signatures are read
     assert set(looked_at) == {("nvme0n1", None)}
 
 
@@ -124,7 +124,7 @@ def test_writing_needs_the_word(
 def test_the_word_may_name_the_block_device(
     looked_at: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The target that was named is the block device; a file stands for its node here."""
+    """The named target is the block device; here a file stands for its node."""
     node, other = tmp_path / "node", tmp_path / "other"
     node.write_bytes(b"")
     other.write_bytes(b"")

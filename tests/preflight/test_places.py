@@ -1,4 +1,4 @@
-"""Where jobs work: places that go away, jobs that need a target and have none."""
+"""Where jobs run: targets that disappear, jobs that need a target and have none."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
-    """A job that says itself where it works."""
+    """A job that names its own file."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data/x").write_bytes(bytes(1 << 20))
     job = tmp_path / "own.fio"
@@ -53,7 +53,7 @@ def own(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("place", ["{}", "{}/in-it", "./{}"])
 def test_a_target_that_can_not_be_looked_at_is_a_sentence(place: str) -> None:
-    """Below a directory that others can't enter it is the same; root can enter all of them."""
+    """A directory that the user may not enter gives the same message, but root can enter all."""
     with pytest.raises(UsageError, match=r"Cannot examine .*File name too long"):
         choose_targets([place.format("x" * 300)], "randread-4k", {}, Roots())
 
@@ -159,7 +159,7 @@ def test_no_recording_is_left_of_a_screen_that_never_opened(here: Path) -> None:
 
 
 def test_on_a_directory_the_document_s_runtime_holds(tmp_path: Path) -> None:
-    """The file is cut to 512 MiB, at whose end fio would stop."""
+    """The scratch file is smaller than the document's, and fio would stop at its end."""
     target = Target(DIRECTORY, str(tmp_path), None, ())
     request = RunRequest("azure-read", {"direct": "0"}, size="4m")
     ready = prepare(request, target, find_fio(), tmp_path, {}, Roots())

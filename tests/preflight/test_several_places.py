@@ -54,7 +54,7 @@ def ready(
 
 @pytest.fixture
 def laid_out(here: Path, both: Target) -> Iterator[PreparedJob]:
-    """Three jobs with files of their own, whose files fio has made."""
+    """Three jobs with files of their own, which fio has laid out."""
     prepared = ready(here, OWN_FILES, both, "2m")
     assert prepared.layout_text is not None
     (here / "layout.fio").write_text(prepared.layout_text)

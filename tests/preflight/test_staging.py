@@ -1,4 +1,4 @@
-"""New files of a job that names its own: where they are made, and where they go."""
+"""New files of a job that names its own: where they are made, and where they are moved to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def made(tmp_path: Path, text: str, *sections: tuple[str, ...]) -> Staging:
 
 
 def places(staging: Staging) -> list[str]:
-    """What the job on the staged files works on, section by section."""
+    """The files or directories of the staged job, section by section."""
     return [job.options.get("filename") or job.options["directory"]
             for job in jobfile.effective_sections(staging.text)]  # fmt: skip
 
@@ -42,7 +42,7 @@ def test_directories_of_existing_files_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_filename_of_global_beside_a_directory(tmp_path: Path) -> None:
-    """For fio one does not replace the other: the file is the one of [global]."""
+    """For fio, directory= does not replace filename=: the file is the one of [global]."""
     (tmp_path / "d").mkdir()
     staging = made(tmp_path, "[global]\nfilename=x\n[a]\ndirectory=d\n", ("x",))
     (staged,) = places(staging)
@@ -53,7 +53,8 @@ def test_filename_of_global_beside_a_directory(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_is_renamed_meanwhile(tmp_path: Path) -> None:
-    """Its new file follows it; another directory that takes the name gets nothing."""
+    """The new file is moved into the renamed directory; another one that takes its old name gets
+    nothing."""
     (tmp_path / "d").mkdir()
     (tmp_path / "other").mkdir()
     staging = made(tmp_path, "[a]\nfilename=d/x\n", ("d/x",))

@@ -53,7 +53,7 @@ def area(path: Path, part: str, text: str = JOB, size: str | None = None) -> tup
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A file of 50 MiB and a bit."""
+    """A file of a little more than 50 MiB."""
     path = tmp_path / "data"
     with path.open("wb") as file:
         file.truncate(50 * MIB + 999)
@@ -63,7 +63,7 @@ def data(tmp_path: Path) -> Path:
 def test_a_file_is_divided_into_whole_mebibytes(data: Path) -> None:
     assert area(data, "1/3") == (0, 16 * MIB)
     assert area(data, "3/3") == (32 * MIB, 18 * MIB)
-    # of its first 12 MiB, whose parts are too small for that
+    # --size: only the first 12 MiB are divided
     assert area(data, "2/4", size="12m") == (3 * MIB, 3 * MIB)
     assert area(data, "2/2", JOB.replace("1g", "50%")) == (12 * MIB, 13 * MIB)
 

@@ -18,7 +18,7 @@ DEVICES = {name: BlockDevice(name, f"/dev/{name}", 7, 0, "loop", 1) for name in 
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two directories, each on a device of its own."""
+    """Two directories, each on its own device."""
     for name in ("cache", "nocache"):
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path)
@@ -101,7 +101,8 @@ def test_each_file_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_file_that_can_not_be_looked_at_is_one_to_be_made(places: Path) -> None:
-    """What can't be made there says the run; 300 letters are too many for any file system."""
+    """A name of 300 letters is too long for any file system; the run will report that it can't be
+    made."""
     found = target_named_by_job(
         job(places, f"[a]\nrw=read\nsize=1m\nfilename={'x' * 300}\n"), DEVICES, Roots()
     )

@@ -136,7 +136,7 @@ def test_what_is_not_of_its_type_is_refused(value: object) -> None:
 @pytest.mark.parametrize("bad", [True, 1.0, "1", None, [], 1 << 64, -(1 << 64)])
 @pytest.mark.parametrize("place", [0, 7])
 def test_one_that_is_no_count_among_counts_is_refused(bad: object, place: int) -> None:
-    """Counts are asked about all at once: a single wrong one must be seen all the same."""
+    """Counts are checked all at once, but a single wrong one must be noticed."""
     times = [*encoder(CpuTimes)(CpuTimes(*range(8)))]
     times[place] = bad
     with pytest.raises(ValueError):

@@ -30,7 +30,7 @@ def growing(tmp_path: Path) -> Path:
 
 
 def first_sample_end() -> int:
-    """A size at which the demo has its first samples."""
+    """A size of the demo at which it has its first samples."""
     with Recording(DEMO) as recording:
         return recording.index().keys[0] + 20_000
 

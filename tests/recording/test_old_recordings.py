@@ -1,5 +1,5 @@
-"""Recordings of earlier versions: what stands in the files is what is read, whatever the classes
-are called by now."""
+"""Recordings of earlier versions: everything in the files is read, whatever the classes are called
+now."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ KINDS_IN_JSON = [
 
 
 def chunks(path: Path) -> Iterator[tuple[bytes, Any]]:
-    """The file by its documented format alone: (kind, JSON)."""
+    """The file's chunks as (kind, JSON), parsed only by the documented format."""
     data = path.read_bytes()
     at = data.index(b"\n") + 1
     stream: Any = None
@@ -61,11 +61,11 @@ def chunks(path: Path) -> Iterator[tuple[bytes, Any]]:
 
 
 PASSED_OVER = {("ProbeSample", "by")}
-"""Fields that earlier versions wrote, and that nothing reads any more."""
+"""Fields that earlier versions wrote and no code reads any more."""
 
 
 def assert_same(found: Any, written: Any, layouts: dict[str, list[str]]) -> None:
-    """``found`` holds, field by field, what was ``written``."""
+    """Check that ``found`` has the same fields and values as ``written``."""
     if dataclasses.is_dataclass(found) and not isinstance(found, type):
         names = layouts[form.NAMES[type(found)]]
         assert len(names) == len(written)

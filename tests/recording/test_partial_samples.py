@@ -1,4 +1,4 @@
-"""What a report reads of samples is what stands in them, read in a fraction of the time."""
+"""A report reads only parts of samples, in a fraction of the time. These parts must be exact."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FILES = [recording_path("demo"), *sorted(KEPT.glob("*.iops"))]
 
 @pytest.fixture(params=[False, True], ids=["json", "orjson"])
 def many(request: pytest.FixtureRequest) -> bool:
-    """Whether there are so many that orjson reads them."""
+    """Whether there are so many histogram buckets that orjson parses them."""
     return bool(request.param)
 
 
@@ -47,7 +47,7 @@ def samples(path: Path, less: Without | None) -> list[RawSample]:
 
 
 def without(value: Any, less: Without) -> Any:
-    """The same with what is left out left out."""
+    """The value without the parts that a report leaves out."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         parts = {f.name: without(getattr(value, f.name), less) for f in dataclasses.fields(value)}
         return dataclasses.replace(value, **{**parts, **less.get(type(value), {})})
@@ -117,7 +117,7 @@ LAYOUTS = form.all_layouts()
 
 
 def text_of(bins: str, raw: RawSample = RAW) -> bytes:
-    """A sample's JSON with another histogram, or with text in its place."""
+    """A sample's JSON with another histogram, or with any text in its place."""
     fio = raw.fio
     assert fio is not None
     job = fio.jobs[0]

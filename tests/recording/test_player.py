@@ -1,4 +1,4 @@
-"""What replays of one host and of many have in common: items shown at their times."""
+"""What replays of one host and of many share: items are shown at their times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Item(NamedTuple):
 
 
 class Toy(Player[Item, tuple[float, float]]):
-    """Tells each item's second and where the player says it is then."""
+    """Records each item's second, and the player's position then."""
 
     marks = ()
     lookback_s = 50.0

@@ -1,4 +1,4 @@
-"""A recording that begins with the seconds before it was asked for."""
+"""A recording that begins some seconds before it was requested."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_what_happened_in_that_time_is_in_it_and_nothing_older(tmp_path: Path) -
     one.start(Recorder(tmp_path / "a"))
     one.event(events.Mark(29.5, "now"))
     one.stop()
-    # sample 18 is the one that sample 19 is subtracted from: second 0
+    # sample 19 is the first with rates; it needs sample 18, which is second 0
     assert marks(tmp_path / "a") == [
         events.Mark(0.25, "after sample 18"), events.Mark(7.25, "after sample 25"),
         events.Mark(11.5, "now"),
@@ -155,7 +155,7 @@ def test_a_run_that_began_before_and_ended_since_has_its_beginning(tmp_path: Pat
     begun = [value for value in values if isinstance(value, form.JobRun | events.StepStarted)]
     assert begun == before[:2]
     assert sum(isinstance(value, events.StepFinished) for value in values) == 1
-    # and once the run's end is older, too, nothing of it is left
+    # once the run's end is too old as well, nothing of the run is left
     made.tell(one, taken[33:])
     one.save_kept(Recorder(tmp_path / "b"))
     later = [other.value for other in made.read(tmp_path / "b")[1]]
@@ -163,7 +163,7 @@ def test_a_run_that_began_before_and_ended_since_has_its_beginning(tmp_path: Pat
 
 
 def sweep(points: int) -> list[events.Event]:
-    """A sweep of two points, up to its ``points``-th."""
+    """The events of a sweep of two points, up to number ``points``."""
     plan = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,4"),))
     figures = Point(8.0, 80, 10.0, 40960.0, 10.0, 0.0, 1e5, "lat", 1e5, 2e5, 3e5)
     found: list[events.Event] = [events.ExperimentStarted(0.0, plan)]

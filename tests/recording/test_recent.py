@@ -1,4 +1,4 @@
-"""Which recordings were made last."""
+"""The most recent recordings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings: what goes in comes out, however the file ended."""
+"""Recordings: everything written is read back, however the file ended."""
 
 from __future__ import annotations
 
@@ -91,14 +91,14 @@ def test_nothing_is_left_where_no_sample_was_taken(path: Path) -> None:
     assert not path.exists()
 
 
-# -- begun and ended in the middle
+# -- read from the middle, and ended there
 
 
 @pytest.mark.parametrize("name", [n for n in KINDS if len(made.raws(n)) > 4])
 def test_begun_in_the_middle_it_makes_the_same_frames_from_there_on(name: str, path: Path) -> None:
     taken = made.raws(name)
     live = made.frames(taken)
-    # not every sample has everything: the last with fio and the last with IPIs are further back
+    # not every sample has everything: the last ones with fio and with IPIs are further back
     odd = [replace(taken[2], fio=None), replace(taken[3], kernel=None)]
     taken[2:4] = odd
     live = made.frames(taken)
@@ -182,7 +182,7 @@ def test_behind_damage_it_is_read_from_the_next_key_on(path: Path, another_behin
     assert len(whole) == 200 and len(keys) == 4
     for place in (keys[1] + 5, keys[1] + 1000):
         made_bad = data[:place] + bytes(8) + data[place + 8 :]
-        if another_behind:  # its keys are of another time
+        if another_behind:  # the keys belong to other times
             made_bad = made_bad[: keys[2]] + data
         path.write_bytes(made_bad)
         samples, _, damage = made.read(path)
@@ -194,7 +194,7 @@ def test_behind_damage_it_is_read_from_the_next_key_on(path: Path, another_behin
             list(recording.records())
             lost = len(path.read_bytes()) if another_behind else keys[2]
             assert 0 < lost - place <= recording.unread_bytes < lost - keys[1] + 1
-        with Recording(path) as recording:  # what is being written may not be there yet
+        with Recording(path) as recording:  # the data being written may not be in the file yet
             followed = [one for one in recording.follow() if hasattr(one, "raw")]
             assert followed == before
 
@@ -387,7 +387,7 @@ def test_reading_takes_no_more_memory_for_a_longer_recording(path: Path) -> None
     peaks = []
     for count in (200, 1000):
         file = path.with_name(f"{count}.iops")
-        # a live session does not take them faster than they are written either
+        # like a live session, which is slower than the writer
         recorder = Recorder(file)
         one = RecordingBuffer(made.TARGET, dict, 1.0, True, (), recorder)
         for raw in made.long_run(count, made.RUN):
@@ -403,7 +403,7 @@ def test_reading_takes_no_more_memory_for_a_longer_recording(path: Path) -> None
         tracemalloc.stop()
         assert index.samples == count and index.end == pytest.approx(count - 1)
         assert len(index.keys) == -(-count // form.KEY_EVERY)
-    # all samples at once would be many megabytes
+    # all samples at once would take many megabytes
     assert peaks[1] < peaks[0] + 1_000_000
 
 
@@ -439,7 +439,7 @@ def test_samples_that_grow_out_of_all_proportion_are_not_read(path: Path) -> Non
 def test_a_file_that_cannot_be_read_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made.write(path)
     with Recording(path) as recording:
-        # the descriptor of a directory can be read no more than a disk with bad sectors
+        # reading the descriptor of a directory fails, like reading a disk with bad sectors
         os.dup2(os.open(path.parent, os.O_RDONLY), recording._file.fileno())
         with pytest.raises(UsageError, match="Cannot read"):
             list(recording.records())

@@ -1,4 +1,4 @@
-"""A recording played again: the same events, from any place."""
+"""A recording played again: the same events, from any position."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WAIT_S = 30.0
 
 
 class Watcher:
-    """Takes a session's events; waits for what a test waits for."""
+    """Receives a session's events, and waits for those that a test needs."""
 
     def __init__(self, session: ReplaySession) -> None:
         self.events: list[events.Event] = []
@@ -99,7 +99,7 @@ def test_all_events_are_those_of_the_live_session(name: str, path: Path) -> None
 def test_each_run_of_the_demo_is_held_against_its_own_figures(
     kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The I/Os of the first run were added to those of the second: "(+439591, ...)"."""
+    """The I/Os of the first run must not be added to those of the second."""
     replay_headless(str(made.EARLIER_DEMO), kind)
     out, err = capsys.readouterr()
     words = out if kind == "table" else err
@@ -167,7 +167,7 @@ def test_a_cut_off_recording_says_so_at_its_end(path: Path) -> None:
         last = list(replay_events(recording))[-1]
     assert isinstance(last, events.Notice) and last.level == "warning"
     assert "damaged or cut off" in last.text
-    # cut off between two chunks: nothing is damaged, but the end is missing
+    # cut off between two chunks: no chunk is damaged, but the end is missing
     with Recording(path) as recording:
         ends = [at for at, _ in recording.index().events]
     path.write_bytes(data[: ends[-1]])

@@ -34,7 +34,7 @@ from iopstui.model.metrics.run_history import RunHistory
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.recording import layout as form
 
-# a mixed run; one with a ramp; one of several jobs; one whose latencies are not measured
+# a mixed run; one with a ramp; one with several jobs; one without measured latencies
 RUNS = ("3.33-p-mixed", "3.42-e-ramp", "3.42-a-randread-grp", "3.1-g5-enospc-run")
 DURATION = 30.0
 DEVICES = made.TARGET.opened

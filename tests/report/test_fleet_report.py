@@ -132,7 +132,7 @@ def told(host: str, t: float, state: str = "good", **more: str) -> dict[str, Any
 
 
 def first_screen(tmp_path: Path, *more: dict[str, Any], redact: bool = False) -> dict[str, Any]:
-    """Of hosts that both end well."""
+    """The overview of a fleet whose hosts both end well."""
     path = write_recording(tmp_path, finished("b", 200), *more)
     document = json.loads(rendered([path], "json", ReportOptions(redact)))
     check(document, "document.fleet_report")
@@ -374,7 +374,8 @@ def test_a_redacted_report_names_no_host(kind: str, tmp_path: Path) -> None:
 
 
 def two_runs(place: Path) -> Path:
-    """A run of host a, and 10 s later one of a and b, started 4 s apart, which has no end."""
+    """Two runs: one of host a, and 10 s later one of a and b, which start 4 s apart; the file has
+    no end."""
     rows: list[dict[str, Any]] = []
     for number, hosts in ((1, ("a",)), (2, ("a", "b"))):
         rows.append({"event": "fleet", "host": "fleet", "run": number, "job": "/srv/secret.fio",

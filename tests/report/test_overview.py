@@ -45,7 +45,7 @@ def judged(passed: bool | None) -> events.ExpectationChecked:
 
 
 def record(path: Path, *happenings: object) -> dict[str, Any]:
-    """Record a run in which this happens; its overview in JSON."""
+    """The overview, as JSON, of a recorded run with these additional events."""
     one = made.tape(path)
     first, *later = made.raws(made.RUN)
     before, after = made.others(made.RUN)

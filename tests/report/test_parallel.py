@@ -39,7 +39,8 @@ from iopstui.session.run_rows import add_mark_event, add_run_event
 HELPER = Path(made.__file__).parent / "report_beside.py"
 RUN = "3.33-p-mixed"
 BINS = 40
-"""Of 375: most of the time of these tests was spent on them."""
+"""Number of histogram bins (of 375): with all bins these tests would take most of their time
+here."""
 
 
 def report_in_processes(
@@ -203,7 +204,7 @@ def test_reports_of_fio_recordings_are_the_same_in_segments(
 
 
 def test_a_silence_longer_than_the_lead_is_read_in_order(reports: dict[str, Any]) -> None:
-    """fio does not report for more than a minute in the middle of its run."""
+    """fio reports nothing for more than a minute in the middle of the run."""
     result = reports["silent"]
     assert result["used"] and result["again"] == 1
     assert result["beside"] == result["in_order"]
@@ -289,7 +290,7 @@ print(rendered([Path(sys.argv[1])], "json"))
 
 
 def test_a_killed_process_does_not_change_the_report(several_runs: Path, in_order: str) -> None:
-    """As the OOM killer does."""
+    """The OOM killer kills processes in this way."""
     text = SLOW.format(odd="os.kill(os.getpid(), 9)")
     command = [sys.executable, "-c", text, str(several_runs)]
     process = subprocess.run(command, capture_output=True, text=True, timeout=60)

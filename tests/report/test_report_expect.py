@@ -24,7 +24,7 @@ Report = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Report:
-    """Judge these expectations; the exit code and what was said."""
+    """Judge these expectations. Returns the exit code and the messages."""
 
     def judge(*arguments: object, out: str = "out.json") -> tuple[int, str]:
         code = main(["report", *map(str, arguments), "-o", str(tmp_path / out)])

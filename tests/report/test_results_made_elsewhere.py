@@ -1,4 +1,5 @@
-"""Results of fio as others keep them: several in a file, wrapped, of other versions, from logs."""
+"""Results of fio as other programs store them: several in a file, wrapped, of other versions, from
+logs."""
 
 from __future__ import annotations
 
@@ -216,7 +217,7 @@ def csv_of(text: str, **options: Any) -> str:
 
 
 def logfmt_of(text: str, quotes_all: bool) -> str:
-    """Each line as a log library writes it, some of which quote only what needs it."""
+    """Each line as a log library writes it; some libraries quote only what needs quotes."""
     return "".join(
         f"time=10:00 level=info msg={json.dumps(line) if quotes_all or len(line) > 1 else line}\n"
         for line in ["fio: start", *text.splitlines()]
@@ -234,13 +235,13 @@ def boxed(text: str, side: str) -> str:
 
 
 def colored(text: str) -> str:
-    """As jq -C."""
+    """The text in colours, as jq -C prints it."""
     key = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)')
     return key.sub("\x1b[34;1m\\1\x1b[0m\x1b[1;39m\\2\x1b[0m", text)
 
 
 def of_kubernetes(text: str) -> str:
-    """A log of a container, in which a long line is divided."""
+    """A container's log, in which a long line is split."""
     line, head = json.dumps(json.loads(text)), "2026-11-28T10:11:12.000000001Z stdout"
     parts = [line[at : at + 90] for at in range(0, len(line), 90)]
     return f"{head} F fio: start\n" + "".join(
@@ -249,7 +250,7 @@ def of_kubernetes(text: str) -> str:
 
 
 def of_node(text: str) -> str:
-    """As console.dir prints an object."""
+    """The text as console.dir of Node.js prints an object."""
     text = re.sub(r'"([A-Za-z_]\w*)"(?= ?:)', r"\1", text)
     return re.sub(
         r'"((?:[^"\\]|\\.)*)"',
@@ -341,7 +342,7 @@ def test_the_quotes_of_a_word_processor_are_read(quotes: str, tmp_path: Path) ->
 def test_rows_that_hold_a_line_each_are_put_together(
     log: Callable[..., Any], tmp_path: Path
 ) -> None:
-    # of CloudWatch, Loki, Elasticsearch
+    # as CloudWatch, Loki and Elasticsearch export logs
     def text(number: int) -> str:
         return fio_layout(document(ios=2000 + number))
 
@@ -590,7 +591,7 @@ def test_a_delayed_job_stands_later_by_its_options(tmp_path: Path) -> None:
 
 
 def test_an_empty_log_beside_others_is_no_error(tmp_path: Path) -> None:
-    # fio's log of submission latencies, where the engine is synchronous
+    # fio's log of submission latencies is empty for synchronous engines
     empty, log = tmp_path / "x_slat.1.log", tmp_path / "x_clat.1.log"
     empty.touch()
     log.write_text("0, 900, 0, 4096\n999, 800, 0, 4096\n")
@@ -638,7 +639,8 @@ def measured(path: Path) -> str:
 
 
 def together(*more: tuple[str, int, int, dict[str, Any]]) -> dict[str, Any]:
-    """A result of jobs, each with its name, I/Os, run time (ms) and more of its row."""
+    """One result of several jobs; for each its name, I/Os, run time (ms) and further fields of its
+    row."""
     rows = [{**document(name, ios, ms)["jobs"][0], **row} for name, ios, ms, row in more]
     return {**document(), "jobs": rows}
 
@@ -739,7 +741,7 @@ def test_percentiles_of_lat_are_shown_where_fio_has_none_of_clat(tmp_path: Path)
     [run] = report(path)["recordings"][0]["runs"]
     figures = run["summary"]["rows"][0]["directions"]["read"]
     assert (figures["percentiles_of"], figures["percentiles"]["p99"]) == ("lat", 9000)
-    # so the mean beside them is that of lat, too
+    # so the mean beside them is lat's, too
     assert "| read (lat) | 2000 | 1000.0 | 3.91 | 8.00 µs | 4.00 µs | 9.00 µs |" in rendered(
         [path], "md"
     )

@@ -1,4 +1,4 @@
-"""What the next run adopts of the run that it replaces: its locks, its devices, its processes."""
+"""What the next run takes over from the run that it replaces: locks, devices, processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def writer(file: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with a child that has the file open for writing, as a guard and its fio."""
+    """A process whose child has the file open for writing, like a guard and its fio."""
     child = f"f = open({str(file)!r}, 'r+'); print(flush=True); input()"
     above = f"import subprocess; subprocess.run([{sys.executable!r}, '-c', {child!r}])"
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""--destroy-data is for the file or device that it named when it was read."""
+"""--destroy-data applies to the file or device that had the name when the option was read."""
 
 from __future__ import annotations
 

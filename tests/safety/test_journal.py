@@ -1,4 +1,4 @@
-"""Notes of what must be undone."""
+"""Notes of changes that must be undone."""
 
 from __future__ import annotations
 
@@ -91,9 +91,10 @@ def test_a_relative_state_home_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_another_user_s_variables_are_ignored(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """`sudo -E` and `su` keep them; that user could put a link in the way at any time."""
+    """`sudo -E` and `su` keep these variables, and that user could put a link there at any time."""
     (tmp_path / "theirs").mkdir()
-    (tmp_path / "theirs").chmod(0o777)  # as good as another user's: anybody can rename in it
+    # like another user's directory: anybody can rename files in it
+    (tmp_path / "theirs").chmod(0o777)
     for variable in ("XDG_STATE_HOME", "HOME"):
         monkeypatch.setenv(variable, str(tmp_path / "theirs/home"))
     entry = pwd.struct_passwd(("me", "x", os.geteuid(), 0, "", str(tmp_path / "mine"), ""))
@@ -140,7 +141,7 @@ def test_no_note_makes_it_fall_over(data: bytes) -> None:
 
 
 def test_a_zombie_is_not_alive(state: Path) -> None:
-    """Whoever started it does not ask for its exit code: what it left must be undone."""
+    """The zombie's parent never reads its exit code, but what the zombie left must be undone."""
     child = os.fork()
     if child == 0:
         os._exit(0)
@@ -232,7 +233,7 @@ def test_a_file_that_is_there_is_never_written_over(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_note_of_a_process_that_can_not_be_is_passed_over() -> None:
-    """PID_MAX_LIMIT is 2^22 (proc(5)); the last number there is belongs to nobody here."""
+    """PID_MAX_LIMIT is 2^22 (proc(5)); no process here has the last number below it."""
     for pid, found in ((0, 0), (-1, 0), ((1 << 22) - 1, 1), (1 << 22, 0), ("7", 0)):
         note = journal.write_note("odd", {})
         content = json.loads(note.path.read_text())

@@ -1,4 +1,4 @@
-"""Who holds a lock, in words; and which right is missing."""
+"""Messages about who holds a lock, and which right is missing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def file(tmp_path: Path) -> Iterator[int]:
 
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The clock goes on as far as somebody sleeps; what they slept."""
+    """The clock advances only by sleeping. Returns the times slept."""
     slept: list[float] = []
     monkeypatch.setattr(locks.time, "sleep", slept.append)
     monkeypatch.setattr(locks.time, "monotonic", lambda: sum(slept))
@@ -68,7 +68,7 @@ def test_the_process_that_has_locked_it(tree: Tree, file: int) -> None:
 def test_a_lock_that_somebody_has_is_waited_for_a_second(
     tree: Tree, tmp_path: Path, patience: list[float]
 ) -> None:
-    """udev holds one for a moment while it looks at a disk."""
+    """udev locks a disk for a moment while it looks at it."""
     path = tmp_path / "f"
     path.write_text("")
     first = lock(str(path), tree.roots)
@@ -100,7 +100,8 @@ def test_partitions_share_their_disk(tree: Tree, tmp_path: Path, patience: list[
 def test_what_is_locked_is_opened_without_waiting_or_harm(
     tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pipe would wait for its writer, a terminal would become ours, a child would inherit it."""
+    """A pipe would wait for its writer, a terminal would become ours, and a child would inherit
+    it."""
     opened: list[int] = []
     real = os.open
 
@@ -148,7 +149,7 @@ def test_which_right_is_missing(
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
     for look in (lambda: lock(path, tree.roots), lambda: require_rights(path, write=True)):
-        # no longer than that: whoever removes the test's directory opens it
+        # only for these lines: cleaning up opens the test's directory, too
         with monkeypatch.context() as patch, pytest.raises(Missing) as missing:
             patch.setattr(os, "open", denied)
             look()

@@ -21,7 +21,8 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Roots:
-    """configfs has attributes in each directory that is made in it, and rmdir removes them."""
+    """A directory that acts like configfs: new directories get attributes, and rmdir removes
+    them."""
     base = Roots.under(tmp_path)
     nullb = base.sys / "kernel/config/nullb"
     nullb.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""An output file appears when it is complete, or not at all."""
+"""An output file appears only when it is complete."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def tree(tmp_path: Path) -> Tree:
 
 @pytest.fixture
 def blank(monkeypatch: pytest.MonkeyPatch) -> dict[str, Signatures]:
-    """No device is opened; what is put in here is what a node carries."""
+    """Opens no device. The test puts each node's signatures into the returned dictionary."""
     carried: dict[str, Signatures] = {}
     monkeypatch.setattr(safety, "_exclusive_open_errors", lambda *_: iter(()))
     monkeypatch.setattr(safety, "read_signatures", lambda path: carried.get(path, Signatures()))
@@ -202,7 +202,7 @@ def test_the_same_lun_through_another_path(tree: Tree, blank: object) -> None:
 
 
 def test_paths_of_one_multipath_disk_are_no_two_disks(tree: Tree, blank: object) -> None:
-    """Neither those that the kernel hides nor those that a device-mapper device joins."""
+    """Neither hidden paths nor paths joined by a device-mapper device count as two disks."""
     tree.proc("self/mountinfo", "27 1 8:0 / /srv rw - ext4 /dev/sda rw\n")
     for name, dev, hidden in (("sda", "8:0", "0"), ("sdb", "8:16", "1"), ("sdc", "8:32", "0")):
         tree.disk(name, VIRTUAL, dev, device__wwid="naa.5", hidden=hidden)
@@ -263,7 +263,7 @@ def test_a_node_that_can_t_be_opened(tree: Tree, tmp_path: Path) -> None:
 
 
 class Nodes:
-    """What a held descriptor and its name are, and what the kernel counts them as."""
+    """The descriptor that is open, its name now, and the kernel's number of both."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.opened = self.named = os.makedev(254, 16)
@@ -343,7 +343,7 @@ def test_programs_that_have_it_open_for_writing(tree: Tree) -> None:
 def test_programs_that_have_what_lies_below_above_or_beside_it_open(
     tree: Tree, blank: object, target: str, others: tuple[str, ...], counts: bool
 ) -> None:
-    """dm-0 and dm-1 are two tables of device-mapper on sda1."""
+    """dm-0 and dm-1 are two device-mapper devices on sda1."""
     disk = tree.disk("sda", VIRTUAL, "8:0")
     part = tree.partition(disk, 1, "8:1")
     tree.partition(disk, 2, "8:2")
@@ -375,7 +375,7 @@ def test_start_and_size_of_partitions_tell_which_overlap(tree: Tree, blank: obje
 
 
 def test_a_loop_device_s_file_below_an_overlay(tree: Tree, tmp_path: Path) -> None:
-    """The kernel's number of the file in the overlay is not that of the one in its layer."""
+    """The kernel's number of a file in the overlay differs from that of the file in its layer."""
     upper, merged = tmp_path / "upper", tmp_path / "merged"
     for place in (upper, merged):
         place.mkdir()
@@ -434,7 +434,8 @@ def test_a_file_in_use_has_no_override(tree: Tree, tmp_path: Path) -> None:
 def test_what_a_loop_device_is_made_of_is_asked_of_the_kernel(
     tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """loop(4): LOOP_GET_STATUS64 has its device and inode; the name may mean another by now."""
+    """loop(4): LOOP_GET_STATUS64 has the file's device and inode; its name may lead to another file
+    by now."""
     image, kept = tmp_path / "image", tmp_path / "kept"
     image.write_text("")
     info = image.stat()
@@ -453,7 +454,7 @@ def test_what_a_loop_device_is_made_of_is_asked_of_the_kernel(
 
 
 def test_a_device_that_a_server_shows_is_not_asked(tree: Tree, tmp_path: Path) -> None:
-    """Its file system may never answer (proc_pid_mountinfo(5) tells which it is)."""
+    """Its file system may never answer; proc_pid_mountinfo(5) shows which file system that is."""
     process = str(os.getpid() + 1)
     tree.proc(f"{process}/comm", "far\n")
     tree.proc(f"{process}/fdinfo/3", "pos:\t0\nflags:\t0100002\nmnt_id:\t41\n")

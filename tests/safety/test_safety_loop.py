@@ -1,4 +1,5 @@
-"""The guard on real devices: loop devices on files of our own. Needs root and /dev/loop-control."""
+"""The guard on real devices: loop devices on files of the tests. Needs root and
+/dev/loop-control."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ def test_a_signature_is_seen(loop: str, image: Path) -> None:
         check_write(target, devices, ROOTS, None)
 
 
-@pytest.mark.alone  # nobody else takes the number that is given up and taken again
+@pytest.mark.alone  # no other test may take the device number that is released and reused
 def test_a_changed_medium_is_noticed(loop: str, image: Path) -> None:
     devices = read_devices(ROOTS)
     device = devices[loop.removeprefix("/dev/")]
@@ -123,7 +124,7 @@ def test_the_running_machine_is_read_by_anybody() -> None:
 
 
 def test_a_holder_whose_node_lies_elsewhere_is_found(loop: str, image: Path) -> None:
-    """As in a chroot or a container."""
+    """The node of a process in a chroot or a container is elsewhere."""
     info = os.stat(loop)
     node = image.parent / "node"
     os.mknod(node, info.st_mode, info.st_rdev)

@@ -1,4 +1,4 @@
-"""Where a scratch file can't be made, and what is left of one."""
+"""Where a scratch file can't be made, and what is left of a scratch file."""
 
 from __future__ import annotations
 
@@ -97,10 +97,10 @@ def test_a_directory_above_that_was_renamed(tmp_path: Path) -> None:
 
 @contextmanager
 def no_more_files() -> Iterator[None]:
-    """As where ulimit -n is used up: those that are closed within may be opened again."""
+    """As if ulimit -n is used up; only descriptors closed within the block may be opened again."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken = [os.open(os.devnull, os.O_RDONLY)]
-    # above all that are open, so that one which is closed is below it
+    # higher than all open descriptors, so that a closed one is below the limit
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))), hard))
     try:
         with pytest.raises(OSError, match="Too many open files"):
@@ -129,7 +129,8 @@ def test_none_is_left_where_it_can_be_made_and_not_opened(tmp_path: Path) -> Non
 
 
 def test_room_leaves_a_twentieth_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """statvfs(3): f_bavail is what users may have, both are counted in f_frsize."""
+    """statvfs(3): f_bavail is for ordinary users; f_bavail and f_blocks are in units of
+    f_frsize."""
     for free, room in ((500, (500 - 50) * 4096), (50, 0), (51, 4096), (10, 0)):
         space = SimpleNamespace(f_bavail=free, f_frsize=4096, f_blocks=1000, f_bsize=1, f_bfree=9)
         monkeypatch.setattr(os, "statvfs", lambda path, space=space: space)
@@ -148,7 +149,7 @@ def test_the_largest_file_that_is_planned_does_not_end_its_run(
     monkeypatch.setattr(os, "statvfs", statvfs)
     planned = usable_bytes_for_all([tmp_path])
     assert 0.92 * (mib << 20) < planned
-    # with a directory, its entries and the blocks that name the file's blocks
+    # plus a directory, its entries, and the file's indirect blocks
     free -= planned // 4096 + 4
     assert usable_bytes(tmp_path) > 0
 
@@ -166,7 +167,7 @@ def test_directories_of_one_file_system_share_its_room(
 
 
 def left(path: Path) -> None:
-    """A note of a process that is gone."""
+    """Write a note of a process that has ended."""
     note = journal.write_note("scratch", {"scratch": str(path)})
     text = note.path.read_text()
     note.path.write_text(text.replace(f'"pid": {os.getpid()}', '"pid": 4194303'))

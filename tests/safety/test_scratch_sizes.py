@@ -44,7 +44,8 @@ def test_each_section_by_itself() -> None:
 
 @pytest.mark.parametrize("name", sorted(job_paths()))
 def test_every_shipped_job_with_a_runtime_lasts_as_long_on_a_small_file(name: str) -> None:
-    """azure-read ended after 2.9 of its 30 s, ksyun-qd32-randread after 2.4 of 300."""
+    """Without time_based, azure-read would end after 2.9 of its 30 s, ksyun-qd32-randread after 2.4
+    of 300."""
     jobs = effective_sections(read_job(find_job(name)))
     expected = ["1" if "runtime" in job.options else "0" for job in jobs]
     assert time_based_values(jobs, [SMALL] * len(jobs)) == expected
@@ -72,11 +73,11 @@ def one_file(count: int = 1) -> list[SectionFiles]:
         ("size=1g", 512 * MIB),
         ("size=64m", 64 * MIB),
         ("size=50%", 512 * MIB),
-        ("size=10000", 8192),  # whole blocks of 4 KiB
+        ("size=10000", 8192),  # rounded to whole blocks of 4 KiB
         ("size=1000", 4096),
         ("size=3m\nbs=1m", 3 * MIB),
-        ("size=5m\nbs=2m", 4 * MIB),  # whole blocks of its own
-        ("size=1m\nbs=2m", 2 * MIB),  # room for one of them
+        ("size=5m\nbs=2m", 4 * MIB),  # rounded to whole blocks of the job's size
+        ("size=1m\nbs=2m", 2 * MIB),  # enough for one block
     ],
 )
 def test_a_file_is_as_large_as_the_job_says_up_to_512_mib(options: str, expected: int) -> None:
@@ -93,8 +94,8 @@ def test_all_sections_share_512_mib_and_the_room_there_is() -> None:
 
 
 def test_clones_with_files_of_their_own_count_each() -> None:
-    """fio(1): size= is what each job writes, so numjobs=4 without a common file takes it 4 times;
-    nrfiles=2 splits it."""
+    """fio(1): size= is what each job writes, so numjobs=4 without a common file needs 4 times as
+    much; nrfiles=2 splits it."""
     clones = [SectionFiles("a", tuple(f"/s/a.{n}" for n in range(4)), sets=4)]
     assert sizes("[a]\nnumjobs=4\n", clones) == [128 * MIB]
     split = [SectionFiles("a", ("/s/a.0", "/s/a.1"))]
@@ -193,7 +194,7 @@ size=8m
 
 
 def test_what_lies_before_an_offset_is_part_of_the_file() -> None:
-    """fio's size= comes on top of offset=: the file was longer than it might grow."""
+    """fio adds size= to offset=, so the file is larger than size=."""
     jobs = effective_sections(OFFSETS)
     files = [SectionFiles(name, ("/s/x",)) for name in "abc"]
     sizes = scratch_sizes(jobs, files, None, GIB)

@@ -1,4 +1,4 @@
-"""Devices that this machine serves to itself: what they are made of may be in use."""
+"""Devices that this machine serves to itself: the files and devices behind them may be in use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOUNTED = "25 1 8:0 / /srv rw - ext4 /dev/sda rw\n"
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
-    """sda, which may be mounted, and nbd0, which qemu-nbd serves."""
+    """A machine with sda, which a test may mount, and nbd0, which qemu-nbd serves."""
     monkeypatch.setattr(refusals, "_exclusive_open_errors", lambda *_: iter(()))
     monkeypatch.setattr(refusals, "read_signatures", lambda path: Signatures())
     (tmp_path / "machine").mkdir()
@@ -93,7 +93,7 @@ def test_what_is_exported_and_gone(tree: Tree) -> None:
 
 
 def test_a_process_that_only_has_its_number(tree: Tree, tmp_path: Path) -> None:
-    """In a container the kernel's number is of another process."""
+    """In a container, the kernel's process number belongs to another process."""
     image = tmp_path / "image"
     image.write_text("")
     tree.proc("swaps", f"Filename Type\n{image} file 1 0 -2\n")
@@ -114,7 +114,7 @@ def test_a_file_on_a_server_is_not_looked_at(tree: Tree, tmp_path: Path) -> None
 def test_the_thread_that_serves_it_is_of_the_program_that_has_it_open(
     tree: Tree, tmp_path: Path
 ) -> None:
-    """The kernel's number is that of a thread, which /proc does not list."""
+    """The kernel's number is that of a thread, which a listing of /proc does not show."""
     image = tmp_path / "image"
     image.write_text("")
     opened(tree, str(image), "/dev/nbd0")

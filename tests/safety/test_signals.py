@@ -24,7 +24,7 @@ from iopstui.safety.signals import (
 )
 
 WITHIN_S = 60.0
-"""Only a failure waits for it."""
+"""Reached only on failure."""
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +74,7 @@ def test_a_signal_that_comes_twice_at_once_does_not_kill(monkeypatch: pytest.Mon
 def test_a_signal_behind_the_end_changes_nothing_of_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Ctrl-C is pressed twice: the first one has ended it before the second comes."""
+    """Ctrl-C is pressed twice: the first one has ended the program before the second arrives."""
     did: list[object] = []
     monkeypatch.setattr(signal_flag, "_disabled", False)
     monkeypatch.setattr(sys, "argv", ["iopstui", "run", "--no-such-option"])
@@ -84,14 +84,14 @@ def test_a_signal_behind_the_end_changes_nothing_of_it(
     monkeypatch.setattr(atexit, "register", last.append)
     monkeypatch.setattr(streams, "drop_stuck", lambda: did.append("not waited for"))
     assert main() == EXIT_USAGE
-    interrupt(signal.SIGINT, None)  # of a handler that was called before it was replaced
+    interrupt(signal.SIGINT, None)  # called by a handler that has been replaced meanwhile
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
         assert callable(signal.getsignal(number))
         signal.raise_signal(number)
     assert did == ["undone", EXIT_USAGE] * 3
     last[-1]()
     assert did[-1] == "not waited for"
-    # Python's own end sets others to what they do by default
+    # Python's own end would set other signals to their default
     assert signal.getsignal(signal.SIGUSR1) is signal.SIG_IGN
 
 
@@ -101,7 +101,7 @@ class Finalized:
 
 
 def test_a_signal_amid_a_finalizer_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python reports what a finalizer raises, and goes on."""
+    """Python reports an exception in a finalizer, and continues."""
     told: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", told.append)
     handle_stop_signals(interrupt)
@@ -113,7 +113,7 @@ def test_a_signal_amid_a_finalizer_is_not_lost(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_import_is_not_broken_off_amid_python_s_own_steps() -> None:
-    """Its locks would stay taken."""
+    """Otherwise the import locks would stay locked."""
     handle_stop_signals(interrupt)
     steps = "signal.raise_signal(signal.SIGTERM)\ndid.append('lock released')"
     did: list[str] = []
@@ -141,7 +141,7 @@ sys.exit(program.main())
 
 
 def test_a_signal_while_a_class_is_being_made_is_no_error_of_ours() -> None:
-    """Python 3.10 and 3.11 raise a RuntimeError in its place."""
+    """Python 3.10 and 3.11 raise a RuntimeError instead of the interrupt."""
     done = subprocess.run(
         [sys.executable, "-c", AMID_A_CLASS], capture_output=True, text=True, timeout=60
     )

@@ -34,7 +34,7 @@ DEVICES = {
         (("vda1", "vda"), ["vda"]),
         (("dm-0", "vda1", "vda"), ["vda"]),
         (("md0", "vda", "sdb"), ["vda", "sdb"]),
-        # the disk under a loop device's file is not what was named
+        # the disk below a loop device's file is not what the user named
         (("loop0", "vda1", "vda"), ["loop0"]),
         (("dm-0", "loop0", "vda"), ["loop0"]),
         (("dm-0",), []),
@@ -61,7 +61,7 @@ def test_only_schedulers_that_all_disks_have_are_offered() -> None:
 
 
 def states(tree: Tree, *names: str) -> dict[str, TunableState]:
-    """Of the disks of these names, which share one tree."""
+    """The tunables of these disks, which are in one tree."""
     devices = read_devices(tree.roots)
     target = combine_targets([Target("device", f"/dev/{one}", one, (one,)) for one in names])
     return {state.name: state for state in tunable_states(target, devices, tree.roots)}

@@ -1,4 +1,5 @@
-"""Settings are changed in a tree of files; what a kernel would refuse is played by hand."""
+"""Settings are changed in a tree of files; functions of the tests refuse values as a kernel
+does."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def disk(tree: Tree) -> BlockDevice:
 
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> list[Kernel]:
-    """What the kernel does with a written value; the last one given counts."""
+    """What the kernel does with a written value; the last function in the list is used."""
     does: list[Kernel] = [lambda path, value: _set(path, value)]
     monkeypatch.setattr(queue_snapshot, "write_current", lambda path, value: does[-1](path, value))
     return does
@@ -246,7 +247,7 @@ def test_no_note_no_change(
     assert not settings.changed
 
 
-# -- putting back
+# -- restoring
 
 
 def scheduler_resets(path: Path, value: str) -> None:
@@ -323,7 +324,8 @@ def left_by_a_crash(**changes: str) -> None:
     for fd in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
             if os.readlink(f"/proc/self/fd/{fd}").endswith(("/queue", "/irq/34")):
-                os.close(int(fd))  # as the kernel does, and with it goes the lock
+                # the kernel closes it when the process ends, which releases the lock
+                os.close(int(fd))
     content = json.loads(note.read_text()) | changes
     content["owner"]["start"] = -1  # the process number belongs to another process now
     note.write_text(json.dumps(content))
@@ -334,7 +336,7 @@ def test_a_crash_is_undone_by_the_next_start(
 ) -> None:
     kernel.append(scheduler_resets)
     Tunables(tree.roots).set(disk, "scheduler", "bfq")
-    assert restore_abandoned(tree.roots) == ([], [])  # its owner runs
+    assert restore_abandoned(tree.roots) == ([], [])  # the owner still runs
     left_by_a_crash()
     done, failed = restore_abandoned(tree.roots)
     assert failed == [] and "vda: scheduler is none again" in done
@@ -397,7 +399,7 @@ def test_two_sessions_do_not_turn_one_knob(
 ) -> None:  # fmt: skip
     first = Tunables(tree.roots)
     first.set(disk, "rq_affinity", "2")
-    # of another user, or of root with another home
+    # for another user, or for root with another home
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
     second = Tunables(tree.roots)
     for name in ("rq_affinity", "nomerges"):
@@ -452,11 +454,11 @@ def test_what_a_crash_left_waits_for_the_session_that_changes_the_queue_now(
     assert restore_abandoned(tree.roots) == (["vda: rq_affinity is 1 again"], [])
 
 
-# -- what changes along
+# -- values that change with others
 
 
 def derives(path: Path, value: str) -> None:
-    """As Linux 6.12: limits set the read-ahead anew, a scheduler its own values."""
+    """As in Linux 6.12: limits reset the read-ahead, and a scheduler sets its own values."""
     _set(path, value)
     here = path.parent
     if path.name in ("max_sectors_kb", "iostats", "rotational"):
@@ -474,7 +476,7 @@ def derives(path: Path, value: str) -> None:
 
 @pytest.fixture
 def deadline(tree: Tree, kernel: list[Kernel]) -> Path:
-    """A queue with mq-deadline and values of somebody's."""
+    """A queue with mq-deadline, whose values somebody has changed."""
     kernel.append(derives)
     where = queue(tree, "x").parent
     (where / "scheduler").write_text("none [mq-deadline] bfq\n")
@@ -496,7 +498,8 @@ def test_a_queue_without_a_scheduler_has_all_its_tags_again(
     tags = ["128"]
 
     def plays(path: Path, value: str) -> None:
-        """As Linux 6.18: it reports all tags when a scheduler ends, and keeps those of before."""
+        """As in Linux 6.18: after a scheduler ends, nr_requests shows all tags, but the earlier
+        number stays."""
         requests = path.with_name("nr_requests")
         is_news = path.read_text().strip() != value
         _set(path, value)

@@ -1,4 +1,4 @@
-"""What a job may not do, and what fio is allowed to write to."""
+"""What a job may not do, and what fio may write to."""
 
 from __future__ import annotations
 
@@ -169,8 +169,8 @@ def test_devices_are_looked_at_again_where_a_file_may_be_on_one(
 def test_a_device_alone_is_held_exclusively(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While it is held the mounts and programs of others are no question any more; without, all
-    that may use it is looked at."""
+    """While the device is held exclusively, mounts and programs of others need no check; otherwise
+    all possible users are checked."""
     node = tmp_path / "vdz"
     node.write_text("x")
     device = BlockDevice("vdz", str(node), 254, 48, "virtio-blk", 1 << 20)

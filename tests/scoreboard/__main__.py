@@ -66,7 +66,7 @@ LESSON_DEVICES = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code."""
+    """Run what the arguments ask for. Returns the exit code."""
     options = _parser().parse_args(arguments)
     if options.quiet_runs:
         return _quiet_runs(options)
@@ -195,14 +195,15 @@ def _outcomes(chosen: Sequence[Scenario], inside: str) -> Iterator[Outcome]:
 
 
 def variable(place: str) -> str:
-    """The environment variable whose command runs something at a place."""
+    """The environment variable with the command that runs programs at a place."""
     return "IOPSTUI_" + place.upper().replace("-", "_")
 
 
 def _run_remotely(
     place: str, stubs: Sequence[Outcome], names: Sequence[str], more: Sequence[str] = ()
 ) -> Iterator[Outcome]:
-    """``stubs``: an outcome without a verdict for each that must come."""
+    """Run these of a place there. ``stubs``: an outcome without a verdict for each one that must
+    come back."""
     command = shlex.split(os.environ.get(variable(place), "")) if place != HERE else []
     if not command:
         why = "another place" if place == HERE else f"{variable(place)} names no command"

@@ -1,14 +1,14 @@
-"""Is the answer of `iopstui why` right? Each situation is made once and asked about five times.
+"""Is the answer of `iopstui why` right? Each situation is made once, and five questions are asked.
 
-What is right stands in the table before anything is run: the exit codes, who has to be named, what
-must be said. An answer is wrong if it names somebody else, or says 4 for 0 or 0 for 4; missed if it
-says 6 ("can't tell") without need, or names nobody where one does most of the I/O; broken if the
-kernel's counters of the same seconds don't show the situation. An ordinary user cannot know what
-another user's process waits for: about it, 6 is always right.
+The table states the right answer before anything is run: the exit codes, the program to name, and
+words that must be in it. An answer is wrong if it names another program, or if its exit code is 4
+instead of 0 or 0 instead of 4. It is missed if its exit code is 6 ("can't tell") without need, or
+if it names no program although one does most of the I/O. It is broken if the kernel's counters of
+the same seconds don't show the situation. An ordinary user cannot know what another user's process
+waits for, so for that question 6 is always right.
 
-Each ask is a fork of this process, which has imported the program: in an emulated machine that
-takes half of an ask's CPU time.
-"""
+Each question is asked by a fork of this process, which has imported the program: in an emulated
+machine that saves half of the CPU time."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ from scenarios.accounts import end_group
 
 ASKS = ("root", "user", "root-disk", "root-pid", "user-pid")
 ROUNDS = (("root", "user"), ("root-disk", "user-pid"), ("root-pid",))
-"""What is asked at the same time: two, and never two of root, whose probes would count the other's
-cost."""
+"""What is asked at the same time. Never two questions as root: each one's probe would count the
+cost of the other."""
 STATES = (
     "/proc/diskstats",
     "/proc/mdstat",
@@ -52,29 +52,30 @@ STATES = (
 )
 WAITS = "4"
 ASKER = 65533
-"""The ordinary user."""
+"""User ID of the ordinary user who asks."""
 LOOK_S = 0.25
 ERRORS = "IOPSTUI_SCOREBOARD_ERRORS"
-"""The environment variable that shows what the programs say on standard error."""
+"""The environment variable that shows what the programs write to standard error."""
 PR_SET_DUMPABLE = 4
 MEMORY = "/run"
-"""Not below /dev, where a file passes for a device that is not known."""
+"""Directory for files. Not below /dev, where a file is taken for an unknown device."""
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = {RIGHT: "right", MISSED: "can't tell", WRONG: "wrong", BROKEN: "broken", OUT: "left out"}
 
 
 @dataclass(frozen=True)
 class Situation:
-    """``codes`` are the right exit codes of each of ASKS, several ("46") if the truth is between
-    them; "-" is not asked. One word stands for all, where user-pid may be 6 as well.
+    """``codes`` are the right exit codes of each of ASKS: several ("46") if the truth is between
+    them, "-" for a question that is not asked. A single word counts for all questions; for user-pid
+    6 is right, too.
 
-    The number asked about is that of the first program of ``load``, unless ``who`` finds another.
-    ``hog`` is a pattern that names who does more than half of the I/O (PID is the number of the
-    first program); root's answers about disks must have it, and name nobody else. ``says`` must be
-    in root's answer about all disks or its evidence (OTHER is a further disk), ``never`` in none.
-    ``asleep`` is a pattern of "state function" that looks at the process find, if it waits for
-    something else than a disk. ``settle``: seconds from the begin of the load to the first ask.
-    """
+    The questions with a process number are about the first program of ``load``, unless ``who``
+    finds another. ``hog`` is a pattern for the program that does more than half of the I/O (PID is
+    the number of the first program); root's answers about disks must match it, and name no other
+    program. ``says`` must be in root's answer about all disks or in its evidence (OTHER is a
+    further disk), ``never`` in no answer. ``asleep`` is a pattern of "state function", which looks
+    at the process must show if it waits for something else than a disk. ``settle``: seconds from
+    the beginning of the load to the first question."""
 
     name: str
     what: str
@@ -90,7 +91,7 @@ class Situation:
     settle: float = 2.0
 
     def right(self, ask: str) -> str:
-        """The exit codes that are right, as digits; "" if it is not asked."""
+        """The right exit codes, as digits; "" if the question is not asked."""
         words = self.codes.split()
         if len(words) == 1:
             return "".join(sorted({*self.codes, *("6" * (ask == "user-pid"))}))
@@ -99,7 +100,7 @@ class Situation:
 
 @dataclass(frozen=True)
 class Answered:
-    """What one ask brought: the exit code, the whole JSON, what it cost."""
+    """The result of one question: exit code, JSON, cost."""
 
     code: int
     document: Mapping[str, Any]
@@ -134,7 +135,7 @@ def answers_of(situation: Situation, keep: str = "") -> Iterator[Outcome]:
 
 
 def left(situation: Situation, verdict: Verdict) -> Iterator[Outcome]:
-    """The outcome of each ask of a situation that could not be made."""
+    """An outcome for each question about a situation that could not be made."""
     for ask in filter(situation.right, ASKS):
         yield Outcome(f"{situation.name} {ask}", LAB, situation.what,
                       (situation.right(ask),), (), verdict)  # fmt: skip
@@ -178,7 +179,7 @@ def judged(
     situation: Situation, ask: str, answered: Answered, effect: Effect, bench: Bench,
     known: Collection[str],
 ) -> Outcome:  # fmt: skip
-    """The outcome of one ask. ``known`` are the names of the disk and those below it."""
+    """The outcome of one question. ``known`` are the names of the disk and those below it."""
     right = situation.right(ask)
     broken = situation.proof(effect)
     if not broken and ask.endswith("pid"):
@@ -236,7 +237,7 @@ def _belongs(pid: int, leaders: Sequence[int]) -> bool:
 
 
 def names(bench: Bench) -> set[str]:
-    """What the disk asked about and the disks below it are called."""
+    """The names of the disk in question and of the disks below it."""
     found, waiting = set(), [bench.disk]
     while waiting:
         name = waiting.pop()
@@ -259,8 +260,8 @@ def _disk_of(file: str) -> str:
 
 
 def _asleep(situation: Situation, right: str, effect: Effect) -> str:
-    """Why the looks at the process don't show what it is said to wait for: state D, or the
-    asynchronous I/O of libaio and io_uring, where it waits for a disk."""
+    """Why the looks at the process don't show the expected wait: state D, or a wait for
+    asynchronous I/O of libaio or io_uring if it should wait for a disk. "" if they do."""
     share = _looks_share(effect, situation.asleep or r"D |read_events|io_cqring_wait")
     if WAITS in right and "0" not in right and share < 0.4:
         return f"the process waits in {100 * share:.0f} % of the looks"
@@ -279,7 +280,7 @@ def _looks_share(effect: Effect, pattern: str) -> float:
 
 
 def figures(effect: Effect) -> str:
-    """What the kernel counted meanwhile, as a line of text."""
+    """The kernel's counts of the same seconds, as a line of text."""
     span = effect.last
     looks = "; ".join(span.after.watched["looks"].splitlines()[:3])
     waited = [f"{kind} {pressure(effect, kind):.0f} %" for kind in ("io", "memory", "cpu")]
@@ -290,7 +291,7 @@ def figures(effect: Effect) -> str:
 
 
 def pressure(effect: Effect, kind: str) -> float:
-    """Percent of the time that a task waited for it (/proc/pressure)."""
+    """Percentage of the time in which some task waited for ``kind`` (/proc/pressure)."""
     before, after = (
         int(match[1]) if (match := re.search(r"some .*total=(\d+)", text)) else 0
         for text in (state.watched.get(f"/proc/pressure/{kind}", "")
@@ -314,7 +315,7 @@ def _keep(directory: Path, outcome: Outcome, answered: Answered, effect: Effect)
 
 @functools.cache
 def _state_of_the_program() -> str:
-    """What git calls the program that answered."""
+    """The version of the program that answered, from git describe."""
     git = ["git", "-c", "safe.directory=*", "-C", str(ROOT), "describe", "--always", "--dirty"]
     try:
         return subprocess.run(git, capture_output=True, check=True, text=True).stdout.strip()
@@ -330,9 +331,10 @@ def _state(state: State) -> dict[str, Any]:
 
 
 def import_program() -> None:
-    """Import what an ask needs, once for all."""
+    """Import what a question needs, once for all."""
     warm_up()
-    # else each probe patches the kernel's code when it begins and ends; QEMU's threads may crash
+    # otherwise each probe patches the kernel's code when it begins and ends, which may crash QEMU's
+    # threads
     Path("/proc/sys/kernel/bpf_stats_enabled").write_text("1")
     for module in pkgutil.walk_packages([str(ROOT / "iopstui")], "iopstui."):
         if not module.name.startswith(("iopstui.ui", "iopstui.features", "iopstui.__main__")):
@@ -340,7 +342,8 @@ def import_program() -> None:
 
 
 def _ask(asked: Mapping[str, list[str]], pid: int) -> tuple[dict[str, Answered], Counter[str]]:
-    """Ask all at once: what they answered, and what the process was seen in meanwhile."""
+    """Ask all at once. Returns the answers, and counts of the states in which looks found the
+    process."""
     asking = {ask: _Asking(arguments, ask.startswith("user")) for ask, arguments in asked.items()}
     looks: Counter[str] = Counter()
     while open_pipes := [one.pipe for one in asking.values() if not one.ended]:
@@ -395,7 +398,7 @@ def _program(arguments: list[str], as_user: bool, output: int) -> int:
         os.setgroups([])
         os.setgid(ASKER)
         os.setuid(ASKER)
-        # without it /proc shows it as root's, which an ordinary program is not
+        # without it, /proc shows the process as root's, unlike an ordinary program's
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
     code = main(arguments)
     sys.stdout.flush()
@@ -403,7 +406,7 @@ def _program(arguments: list[str], as_user: bool, output: int) -> int:
 
 
 def _look(pid: int) -> Iterator[str]:
-    """ "D folio_wait_bit_common" for each thread of a process that does not run."""
+    """Yield text such as "D folio_wait_bit_common" for each thread of a process."""
     for place in Path(f"/proc/{pid}/task").glob("*"):
         with contextlib.suppress(OSError):
             state = (place / "stat").read_text().rpartition(") ")[2][:1]
@@ -416,9 +419,9 @@ def _look(pid: int) -> Iterator[str]:
 def start(
     line: str, user: int = 0, outside: bool = False, ends: bool = False, on: Recipe | None = None
 ) -> Beside:
-    """A shell command that goes on until the situation ends (``ends``: by itself before that).
-    $NODE is the block device, or a further one, ``on``; $PLACE is the directory on it. It enters
-    the bench's cgroups, unless ``outside``."""
+    """A shell command that runs until the situation ends (``ends``: until it ends itself, and the
+    situation waits for that). $NODE is the block device, or a further one made by ``on``; $PLACE is
+    the directory on it. The command enters the bench's cgroups, unless ``outside``."""
 
     def begin(bench: Bench) -> None:
         node = bench.node
@@ -445,7 +448,8 @@ def start(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    # each of fio's jobs leads a session, out of reach of a signal to fio's group: fio ends them
+    # each of fio's jobs leads a session of its own, so a signal to fio's group misses them; fio
+    # ends them
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(10)
@@ -462,6 +466,6 @@ def fio(
 
 
 def child(bench: Bench) -> int:
-    """The first child of the program."""
+    """The process number of the program's first child."""
     text = Path(f"/proc/{bench.pids[0]}/task/{bench.pids[0]}/children").read_text()
     return int(text.split()[0])

@@ -1,8 +1,7 @@
 """Block devices that may be destroyed: made for one scenario, and removed after it.
 
-The disks of a virtual machine are found by their serial numbers. Whatever has one of these may be
-written to; nothing else is, but for what is made here.
-"""
+The disks of a virtual machine are found by their serial numbers. Only those disks and the devices
+made here are written to."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ def loop(mib: int = 256) -> Recipe:
         file.write_bytes(b"")
         os.truncate(file, mib * MIB)
         node = sh("losetup", "--find", "--show", str(file))
-        # takes effect at once, or when a mount namespace made meanwhile has ended
+        # this works at once, or as soon as a mount namespace made meanwhile has ended
         bench.stack.callback(sh, "losetup", "--detach", node)
         bench.node = node
         return node
@@ -38,7 +37,7 @@ def loop(mib: int = 256) -> Recipe:
 
 
 def loop_on(below: Recipe, direct: bool = True) -> Recipe:
-    """A loop device on another device or a file, without a page cache in between, if ``direct``."""
+    """A loop device on another device or a file; if ``direct``, without a page cache in between."""
 
     def make(bench: Bench) -> str:
         lower = below(bench)
@@ -52,7 +51,7 @@ def loop_on(below: Recipe, direct: bool = True) -> Recipe:
 
 
 def zram(mib: int = 64) -> Recipe:
-    """A zram device: its queue/iostats is 0, and it counts all the same."""
+    """A zram device: it counts although its queue/iostats is 0."""
 
     def make(bench: Bench) -> str:
         load("zram", "num_devices=1")
@@ -95,7 +94,7 @@ def snapshot(origin: Recipe, cow: Recipe, chunk: int = 128) -> Recipe:
 
 
 def failing(below: Recipe, part: int = 4) -> Recipe:
-    """The last of so many parts of the device fails."""
+    """I/O on the last 1/``part`` of the device fails."""
 
     def make(bench: Bench) -> str:
         node = below(bench)
@@ -108,20 +107,20 @@ def failing(below: Recipe, part: int = 4) -> Recipe:
 
 
 def suspend(bench: Bench) -> None:
-    """The device-mapper device lets nothing pass from now on."""
+    """Suspend the device-mapper device: no I/O gets through until ``resume``."""
     bench.stack.callback(resume, bench)
     sh("dmsetup", "suspend", "--noflush", "--nolockfs", "--noudevsync", "scoreboard")
 
 
 def resume(bench: Bench) -> None:
-    """It does again."""
+    """Let I/O through the suspended device again."""
     sh("dmsetup", "resume", "--noudevsync", "scoreboard")
 
 
 def null(**attributes: int) -> Recipe:
-    """A null_blk device (Documentation/block/null_blk.rst): 4 queues of 64, 1 GiB, that answers
-    by a timer, unless ``attributes`` say something else. It keeps no data without memory_backed=1,
-    which a file system needs."""
+    """A null_blk device (Documentation/block/null_blk.rst): 4 queues of 64, 1 GiB, completion by a
+    timer, unless ``attributes`` say otherwise. It only keeps data (for a file system) with
+    memory_backed=1."""
 
     def make(bench: Bench) -> str:
         load("null_blk", "nr_devices=0")
@@ -144,7 +143,7 @@ def null(**attributes: int) -> Recipe:
 
 
 def _mount_configfs(name: str) -> None:
-    """So that the directory of this name is there."""
+    """Mount configfs, unless the directory ``name`` is already there."""
     if not (CONFIGFS / name).is_dir():
         sh("mount", "-t", "configfs", "configfs", str(CONFIGFS))
 
@@ -171,7 +170,7 @@ def scsi_debug(errors: int = 0, **parameters: int) -> Recipe:
         settled(Path("/dev", new[-1]).exists)
         bench.node = f"/dev/{new[0]}"
         if errors:
-            # not before: the kernel's own look at a new disk would meet them
+            # not earlier: the kernel's own reads of a new disk would get the errors
             driver = Path("/sys/bus/pseudo/drivers/scsi_debug")
             (driver / "every_nth").write_text(str(errors))
             (driver / "opts").write_text(RECOVERED)
@@ -202,7 +201,7 @@ def disk(serial: str) -> Recipe:
 
 
 def find(serial: str) -> str:
-    """The node of the disk with this serial number. Raises Absent."""
+    """The node of the disk with this serial number. Raises Absent if there is none."""
     for directory in sorted(SYS_BLOCK.iterdir()):
         for name in ("serial", "device/serial", "device/vpd_pg80"):
             if serial in _words(directory / name):
@@ -220,12 +219,12 @@ def _words(path: Path) -> list[str]:
 
 
 def linear(below: Recipe) -> Recipe:
-    """A device-mapper device on the whole of another."""
+    """A device-mapper device that maps the whole of another device."""
     return _mapped(below, lambda node, size: f"0 {size} linear {node} 0")
 
 
 def slow_down(ms: int) -> Action:
-    """The device of ``linear`` waits ``ms`` for each I/O from now on."""
+    """From now on, the device made by ``linear`` delays each I/O by ``ms``."""
 
     def do(bench: Bench) -> None:
         load("dm_delay")
@@ -237,7 +236,7 @@ def slow_down(ms: int) -> Action:
 
 
 def failing_for(begin_s: float, end_s: float) -> tuple[tuple[float, Action], ...]:
-    """The device of ``linear`` fails every I/O between these seconds."""
+    """The device made by ``linear`` fails every I/O between these two seconds."""
     below: list[str] = []
 
     def fail(bench: Bench) -> None:
@@ -254,7 +253,7 @@ def _load_table(table: str) -> None:
 
 
 def delayed(below: Recipe, ms: int, read_ms: int | None = None) -> Recipe:
-    """Every I/O waits ``ms`` in dm-delay, above the device; reads wait ``read_ms``."""
+    """dm-delay holds every I/O for ``ms``, above the device; reads for ``read_ms``."""
     reads = ms if read_ms is None else read_ms
     return _mapped(
         below, lambda node, size: f"0 {size} delay {node} 0 {reads} {node} 0 {ms}", "dm_delay"
@@ -262,7 +261,7 @@ def delayed(below: Recipe, ms: int, read_ms: int | None = None) -> Recipe:
 
 
 def encrypted(below: Recipe) -> Recipe:
-    """dm-crypt that decrypts where the disk completes, not in threads."""
+    """dm-crypt that decrypts reads where the disk completes them, not in threads."""
     key = "00" * 64
     return _mapped(
         below, lambda node, size: f"0 {size} crypt aes-xts-plain64 {key} 0 {node} 0 1 "
@@ -278,7 +277,7 @@ def flakey(below: Recipe, up_s: int, down_s: int) -> Recipe:
 
 
 def partition(below: Recipe) -> Recipe:
-    """The first half of a disk, as a partition; the rest is another."""
+    """The first of two partitions, each half of a disk."""
 
     def make(bench: Bench) -> str:
         node = below(bench)
@@ -296,8 +295,8 @@ def partition(below: Recipe) -> Recipe:
 
 
 def one_by_one(ms: float = 2.0, count: int = 1, mib: int = 64, slots: int = 64) -> Recipe:
-    """SCSI disks that do one request at a time, with so many places in the queue of each; the first
-    of them."""
+    """``count`` SCSI disks that serve one request at a time, each with a queue of ``slots``.
+    Returns the first of them."""
 
     def make(bench: Bench) -> str:
         before = set(os.listdir(SYS_BLOCK))
@@ -313,7 +312,7 @@ def one_by_one(ms: float = 2.0, count: int = 1, mib: int = 64, slots: int = 64) 
 
 
 def nvme_loop(below: Recipe) -> Recipe:
-    """An NVMe drive (over fabrics, transport loop) that is served from another disk."""
+    """An NVMe drive (over fabrics, transport loop) whose data is on another disk."""
 
     def make(bench: Bench) -> str:
         node, name = below(bench), "scoreboard"
@@ -345,14 +344,14 @@ def nvme_loop(below: Recipe) -> Recipe:
 
 
 def _shown(before: set[str]) -> set[str]:
-    """The new disks that are not hidden paths of another."""
+    """The names of new disks, without the hidden paths of multipath drives."""
     new = set(os.listdir(SYS_BLOCK)) - before
     return {name for name in new if (SYS_BLOCK / name / "hidden").read_text().strip() != "1"}
 
 
 def unanswered(seconds: int, every: int) -> Action:
-    """The disk of scsi_debug does not answer one in so many commands from now on, or none (-1): the
-    kernel sends them again after these seconds."""
+    """From now on, the scsi_debug disk leaves one in ``every`` commands unanswered (-1: none). The
+    kernel sends it again after ``seconds``."""
 
     def act(bench: Bench) -> None:
         driver = Path("/sys/bus/pseudo/drivers/scsi_debug")
@@ -365,7 +364,7 @@ def unanswered(seconds: int, every: int) -> Action:
 
 
 def array(level: int, count: int, ms: float = 2.0, mib: int = 64, slots: int = 64) -> Recipe:
-    """An md array of SCSI disks that do one request at a time."""
+    """An md array of SCSI disks that serve one request at a time."""
 
     def make(bench: Bench) -> str:
         needs("mdadm")
@@ -384,7 +383,7 @@ def array(level: int, count: int, ms: float = 2.0, mib: int = 64, slots: int = 6
 
 
 def lost(below: Recipe) -> Recipe:
-    """The md array without its last disk."""
+    """An md array whose last disk has failed."""
 
     def make(bench: Bench) -> str:
         node = below(bench)
@@ -396,7 +395,7 @@ def lost(below: Recipe) -> Recipe:
 
 
 def thin(below: Recipe) -> Recipe:
-    """A thin volume; its pool's metadata are in memory."""
+    """A thin volume; its pool's metadata is in memory."""
 
     def make(bench: Bench) -> str:
         data, meta = below(bench), loop(16)(bench)
@@ -413,7 +412,7 @@ def thin(below: Recipe) -> Recipe:
 
 
 def two_paths(below: Recipe) -> Recipe:
-    """dm-multipath over a scsi_debug disk with two LUNs that are the same store."""
+    """dm-multipath over a scsi_debug disk with two LUNs, which share their data."""
 
     def make(bench: Bench) -> str:
         node = below(bench)
@@ -423,7 +422,7 @@ def two_paths(below: Recipe) -> Recipe:
         load("dm_multipath")
         load("dm_round_robin")
         table = f"0 {sectors(node)} multipath 0 0 1 1 round-robin 0 {len(nodes)} 1 {paths}"
-        # as multipathd names its devices
+        # the name that multipathd gives its devices
         return mapped(bench, table, "mpath-scoreboard")
 
     return make
@@ -449,8 +448,8 @@ def mapped(bench: Bench, table: str, uuid: str = "scoreboard") -> str:
 
 
 def mirror(mib: int = 96, degraded: bool = False, resync: bool = False) -> Recipe:
-    """An md raid1 of two loop devices. ``degraded``: one of them has failed; ``resync``: it is
-    still being copied, at 1 MiB/s."""
+    """An md raid1 of two loop devices. ``degraded``: one of them has failed; ``resync``: the second
+    is still being copied, at 1 MiB/s."""
 
     def make(bench: Bench) -> str:
         needs("mdadm")
@@ -473,8 +472,7 @@ def mirror(mib: int = 96, degraded: bool = False, resync: bool = False) -> Recip
 
 
 def ext4(below: Recipe) -> Recipe:
-    """A directory on a new file system on it. Without lazy initialization: nothing is written
-    that the job doesn't write."""
+    """A directory on a new file system. It has no lazy initialization, so only the job writes."""
 
     def make(bench: Bench) -> str:
         node = below(bench)
@@ -490,12 +488,12 @@ def ext4(below: Recipe) -> Recipe:
 
 
 def sectors(node: str) -> int:
-    """Its size in sectors of 512 bytes."""
+    """The size of a device in sectors of 512 bytes."""
     return int(sh("blockdev", "--getsz", node))
 
 
 def load(module: str, *parameters: str) -> None:
-    """Load a module. Raises Absent if this kernel has none of the name."""
+    """Load a module. Raises Absent if this kernel has no such module."""
     loaded = Path("/sys/module", module).is_dir()
     if loaded and not parameters:
         return
@@ -507,19 +505,19 @@ def load(module: str, *parameters: str) -> None:
 
 
 def needs(program: str) -> None:
-    """Raises Absent if it is not installed."""
+    """Raise Absent if the program is not installed."""
     if shutil.which(program) is None:
         raise Absent(f"{program} is not installed")
 
 
 def put(bench: Bench, path: Path, value: str) -> None:
-    """Write a file, and what it said before at the end."""
+    """Write a file; at the end of the scenario restore the old value."""
     bench.stack.callback(path.write_text, path.read_text())
     path.write_text(value)
 
 
 def sh(*args: str) -> str:
-    """Run a program; its output. Raises RuntimeError with what it said."""
+    """Run a program and return its output. Raises RuntimeError with its message if it fails."""
     process = subprocess.run(args, capture_output=True, text=True, timeout=60)
     if process.returncode:
         raise RuntimeError(f"{' '.join(args)}: {process.stderr.strip() or process.stdout.strip()}")
@@ -527,7 +525,7 @@ def sh(*args: str) -> str:
 
 
 def settled(is_done: Callable[[], bool]) -> None:
-    """Wait until it is, 10 s at most."""
+    """Wait until ``is_done`` returns true, 10 s at most."""
     deadline = time.monotonic() + 10
     while not is_done():
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""Runs a scenario's session in a process of its own, and brings back what was said."""
+"""Run a scenario's session in a process of its own, and return its findings and answers."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ WRITES = ("write", "randwrite", "rw", "randrw", "trim", "randtrim", "trimwrite")
 
 @dataclass(frozen=True)
 class Observation:
-    """What came of a session: what it said, what the kernel counted meanwhile, and why it
-    failed, if it did. ``answers`` are those of its last run."""
+    """Result of a session: its findings, the kernel's counts of the same time, and the error if it
+    failed. ``answers`` are those of its last run."""
 
     said: tuple[ReportedFinding, ...] = ()
     effect: Effect | None = None
@@ -64,8 +64,8 @@ class Observation:
 
 
 def watched(scenario: Scenario, bench: Bench) -> Observation:
-    """A session on the bench's path. It is a process of its own, which alone enters the cgroups,
-    and which can be ended if it hangs."""
+    """Run a session on the bench's path. Its process is a separate one, so that it alone enters the
+    cgroups and can be ended if it hangs."""
     context = multiprocessing.get_context("fork")
     receiver, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_child, args=(scenario, bench, theirs))
@@ -87,7 +87,7 @@ def watched(scenario: Scenario, bench: Bench) -> Observation:
 
 
 def _child(scenario: Scenario, bench: Bench, answer: Connection) -> None:
-    # what begins in mid run is this process's to end
+    # this process ends what begins in mid run
     with ExitStack() as stack:
         try:
             for group in bench.groups:
@@ -99,7 +99,7 @@ def _child(scenario: Scenario, bench: Bench, answer: Connection) -> None:
 
 
 class _Driven:
-    """One session from its begin to its end."""
+    """One session from beginning to end."""
 
     def __init__(self, scenario: Scenario, bench: Bench) -> None:
         self._scenario, self._bench = scenario, bench
@@ -116,7 +116,7 @@ class _Driven:
         self._runs = False
 
     def seen(self) -> Observation:
-        """Run it."""
+        """Run the session. Returns the observation."""
         scenario, path = self._scenario, self._bench.path
         devices = read_devices(Roots())
         target = resolve_targets([path], self._bench.here, Roots(), devices)
@@ -225,8 +225,8 @@ class _Driven:
             self._log.append(event.text)
 
     def _note_answer(self, answer: Answer) -> None:
-        """Keep the answer. One that accuses somebody is said like a finding where none of a job is
-        expected."""
+        """Keep the answer. If the scenario expects no finding of a job, an answer that names a
+        fault is kept as a finding, too."""
         after = None if self._began is None else round(time.monotonic() - self._began, 1)
         if self._runs:
             self._answers.append(
@@ -245,7 +245,7 @@ COMMON: Mapping[str, Any] = {"ioengine": "libaio", "direct": 1, "rw": "randread"
 
 
 def job_text(scenario: Scenario) -> str:
-    """The job file."""
+    """The scenario's job file."""
     if scenario.job is None:
         raise Absent("it has no job")
     options = {**COMMON, "runtime": f"{scenario.seconds:g}s", **scenario.job}

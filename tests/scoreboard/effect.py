@@ -21,9 +21,9 @@ COMPLETED = ("reads", "writes", "discards")
 
 @dataclass(frozen=True)
 class State:
-    """The counters at one moment: of the disk, of BLOCK softirqs and interrupts by CPU, and the
-    text of the files (below /sys/block/DISK, if they don't begin with a slash) that the scenario
-    watches."""
+    """The counters at one moment: of the disk, of BLOCK softirqs and interrupts by CPU. ``watched``
+    has the text of the files that the scenario watches (below /sys/block/DISK, if they don't begin
+    with a slash)."""
 
     at: float
     disk: Mapping[str, int]
@@ -35,12 +35,12 @@ class State:
 @dataclass(frozen=True)
 class Span:
     """Between two states: one run, or the time without one. ``ran`` (s), ``iops`` and ``latency``
-    (ms) are fio's own, from its last document; 0 without one. ``each`` is what the disk completed
-    in every second of it, ``ticks`` what the CPUs had done at the first document and the last,
-    ``delay`` the part (0 to 1) of the time that a job of fio was ready to run and had no CPU, in
-    the second of it where that was most. ``own_cpu`` is the CPU time of a job in percent,
-    ``shallow`` the percentage of I/Os issued at half the asked depth or less, ``own`` the IOPS of
-    every second, all as fio says."""
+    (ms) are fio's own, from its last document; 0 without one. ``each`` has the disk's completed
+    I/Os of every second, ``ticks`` the CPUs' times at the first document and the last. ``delay`` is
+    the part (0 to 1) of the time that a job of fio was ready to run and had no CPU, in the worst
+    second. As fio reports them: ``own_cpu`` is a job's CPU time in percent, ``shallow`` the
+    percentage of I/Os issued at half the requested depth or less, ``own`` the IOPS of every
+    second."""
 
     before: State
     after: State
@@ -56,11 +56,12 @@ class Span:
 
     @property
     def seconds(self) -> float:
-        """How long there was load: fio takes a while to begin and to end."""
+        """Seconds of load: fio's own run time if known, because fio takes a while to begin and to
+        end."""
         return self.ran or self.after.at - self.before.at
 
     def count(self, *names: str) -> int:
-        """The increase of these counters of the disk."""
+        """The increase of the disk's counters ``names``, added up."""
         return sum(self.after.disk[name] - self.before.disk[name] for name in names)
 
     @property
@@ -75,7 +76,7 @@ class Span:
 
     @property
     def wait(self) -> float:
-        """Mean time in the disk, ms."""
+        """Mean time of an I/O in the disk, ms."""
         spent = self.count("read_ms", "write_ms", "discard_ms")
         return spent / self.done if self.done else 0.0
 
@@ -107,7 +108,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Effect:
-    """All of a scenario: a span for each run (without a job: the only one)."""
+    """A scenario's effect: a span for each run (without a job: the only one)."""
 
     runs: Sequence[Span]
 
@@ -155,8 +156,8 @@ def _percent(shares: Sequence[float]) -> str:
 
 
 def read_delays(root: int) -> dict[int, int]:
-    """How long each job of fio below this process was ready to run without a CPU so far, in ns
-    (/proc/PID/schedstat). Jobs are what fio's main process has forked."""
+    """For each job of fio below the process ``root``: ns in which it was ready to run without a CPU
+    so far (/proc/PID/schedstat). Jobs are the children of fio's main process."""
     parents, fios = {}, set()
     for place in Path("/proc").glob("[0-9]*"):
         text = _text(place / "stat")
@@ -177,10 +178,11 @@ def read_delays(root: int) -> dict[int, int]:
 
 
 def most_delayed(marks: Sequence[tuple[float, Mapping[int, int]]]) -> float:
-    """The largest mean part of the time, from one (time, delays) to the next, that jobs waited."""
+    """The largest mean share of the time in which jobs waited for a CPU, between two (time,
+    delays)."""
     most = 0.0
     for place, (now, after) in enumerate(marks):
-        # events that are taken late come in one go
+        # events that were read late come all at once
         earlier = [mark for mark in marks[:place] if now - mark[0] > 0.5]
         if not earlier:
             continue
@@ -198,7 +200,7 @@ def read_done(disk: str) -> int:
 
 
 def read_state(at: float, disk: str, watch: Iterable[str]) -> State:
-    """Read the current state. Unreadable files are ""."""
+    """Read the current state. The text of an unreadable file is ""."""
     return State(
         at, parse_disk(Path("/proc/diskstats").read_text(), disk),
         parse_softirqs(Path("/proc/softirqs").read_text()),
@@ -208,7 +210,7 @@ def read_state(at: float, disk: str, watch: Iterable[str]) -> State:
 
 
 def rates(marks: Sequence[tuple[float, int]]) -> tuple[float, ...]:
-    """Per second between one (time, count) and the next."""
+    """Rates per second between successive (time, count) pairs."""
     return tuple((b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(marks) if b[0] > a[0])
 
 
@@ -232,7 +234,7 @@ def parse_softirqs(text: str) -> list[int]:
 
 
 def read_ticks() -> Ticks:
-    """Now."""
+    """The CPUs' ticks now."""
     return parse_ticks(Path("/proc/stat").read_text())
 
 
@@ -285,7 +287,7 @@ def own_load(document: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def _texts(directory: Path, name: str) -> str:
-    """Of one file, or one after another of all that a pattern fits."""
+    """The text of a file, or of all files that match a pattern, joined by spaces."""
     if "*" not in name:
         return _text(directory / name)
     return " ".join(map(_text, sorted(directory.glob(name))))

@@ -24,8 +24,8 @@ class ReportedFinding:
 
 @dataclass(frozen=True)
 class ReportedAnswer:
-    """The one sentence on a session: the rule that won, whether it finds all well, and how many
-    seconds after the situation began it was given."""
+    """The answer line of a session: its rule, whether it finds all well, and how many seconds after
+    the situation began it was given."""
 
     rule: str
     is_good: bool
@@ -88,10 +88,10 @@ def _wrong(
 def judge_answers(
     answers: Sequence[ReportedAnswer], expected: Collection[str], allowed: Collection[str]
 ) -> tuple[str, ReportedAnswer | None]:
-    """The verdict on the sentences beside a job, and the one that decides. Right: one quotes an
-    ``expected`` finding that needs attention; where there is none, all find all well, or quote what
-    may be said because it is true. Missed: none quotes an expected one. Wrong: one accuses of
-    anything else."""
+    """The verdict on the answers beside a job, and the answer that decided. Right: an answer quotes
+    an ``expected`` finding that needs attention; if no such finding is expected, all answers find
+    all well or quote an allowed rule. Missed: no answer quotes an expected finding. Wrong: an
+    answer names another fault."""
     needed = {rule for rule in expected if HEADLINES[rule][0] != INFO}
     accusing = {one.rule.removeprefix(FINDING): one for one in answers if not one.is_good}
     last = answers[-1] if answers else None

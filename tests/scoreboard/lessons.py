@@ -1,8 +1,8 @@
-"""Play lessons beside a neighbour: nothing may be graded wrong.
+"""Play lessons beside a neighbour: no answer may be graded wrong.
 
-What is right is measured first, without a neighbour. Then another program does a share of the
-device's I/O during each run. A grade is wrong if it calls answers right that never were without it.
-"""
+The right answers are measured first, without a neighbour. Then another program does a share of the
+device's I/O during each run. A grade is wrong if it calls only such answers right as never were
+right without a neighbour."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Played:
 
     @property
     def text(self) -> str:
-        """All of it in a line."""
+        """The play as a line of text."""
         others = "/".join(f"{100 * share:.0f}" for share in self.shares)
         reasons = "; ".join(dict.fromkeys(self.reasons)) or "calm"
         return (
@@ -56,7 +56,7 @@ class Played:
         )
 
     def wrong(self, calm: Mapping[str, set[str]]) -> list[str]:
-        """Questions whose graded answers never were right without a neighbour."""
+        """Questions graded with answers that were never right without a neighbour."""
         return [
             question
             for question, right in self.grades.items()
@@ -67,8 +67,8 @@ class Played:
 def play_beside_neighbours(
     name: str, device: Recipe, shares: Sequence[float], plays: int
 ) -> Iterator[tuple[Played, list[str]]]:
-    """Play a lesson so often, beside neighbours of these shares in turn; each play, and what was
-    graded wrong in it."""
+    """Play a lesson ``plays`` times, beside neighbours of these shares in turn. Yields each play,
+    and the questions that were graded wrong in it."""
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="iopstui-lessons-"))
         bench = Bench(stack, Path(directory))
@@ -107,7 +107,7 @@ def _play(name: str, bench: Bench, share: float, rates: Mapping[str, float]) -> 
             run.advance()
         verdicts = {page: run.verdict(page) for page in run.answers}
         grades = {page: verdict.right for page, verdict in verdicts.items() if verdict is not None}
-        # what facts decide is right whatever else goes on
+        # answers that facts decide are right whatever else happens
         reasons = tuple(text for point in run.points.values() for text in point.disturbed)
         iops = {page: point.iops for page, point in run.points.items()}
         return Played(share, tuple(others), grades, reasons, iops)
@@ -128,7 +128,8 @@ def _measure(
     run: LessonRun, session: LiveSession, events: queue.SimpleQueue[Event], bench: Bench,
     rate: float,
 ) -> float:  # fmt: skip
-    """Make the run that is shown; the share of the device's reads that were not fio's."""
+    """Make the run that the page shows. Returns the share of the device's reads that were not
+    fio's."""
     with ExitStack() as stack:
         if rate >= 1:
             beside = replace(bench, stack=stack)

@@ -1,4 +1,4 @@
-"""Load beside a session: plain fio, which iopstui knows nothing of."""
+"""Load beside a session: plain fio that iopstui did not start."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from scenario import Action, Bench, Beside, Recipe, kernel_name
 from settings import group2
 
 HOG = "while :; do :; done"
-# of load that a killed scoreboard could not end; no scenario takes so long
+# of load that a killed scoreboard could not end; every scenario is shorter
 LONGEST_S = 300
-# file pages are reclaimed and read again, for ever
+# pages of files are reclaimed and read again, endlessly
 GREEDY = """
 import os, sys
 open(sys.argv[1] + "/cgroup.procs", "w").write(str(os.getpid()))
@@ -30,7 +30,8 @@ while os.getppid() == parent:
 
 
 def fio(on: Recipe | None = None, **options: object) -> Beside:
-    """It goes on until the scenario ends. Without ``on`` it works on the session's own device."""
+    """fio beside the session until the scenario ends. Without ``on`` it works on the session's
+    device."""
 
     def begin(bench: Bench) -> None:
         node = bench.node if on is None else _other(bench, on)
@@ -57,7 +58,7 @@ def fio(on: Recipe | None = None, **options: object) -> Beside:
 
 
 def below(**options: object) -> Beside:
-    """The same on the first device below the session's own."""
+    """fio beside the session, on the first device below the session's own."""
 
     def begin(bench: Bench) -> None:
         lower = sorted(path.name for path in Path("/sys/block", bench.disk, "slaves").iterdir())
@@ -67,7 +68,7 @@ def below(**options: object) -> Beside:
 
 
 def hogs(*cpus: int) -> Beside:
-    """A loop in each of these CPUs."""
+    """An endless loop on each of these CPUs."""
 
     def begin(bench: Bench) -> None:
         start_hogs(*cpus)(bench)
@@ -76,12 +77,12 @@ def hogs(*cpus: int) -> Beside:
 
 
 def start_hogs(*cpus: int) -> Action:
-    """The same from now on."""
+    """Start an endless loop on each of these CPUs in mid run."""
 
     def act(bench: Bench) -> None:
         for cpu in cpus:
-            # by taskset and sh alone, so that the end of this process is the end of the loop; the
-            # kernel ends it after so much CPU time if nobody does
+            # only taskset and sh, so that ending this process ends the loop; otherwise the kernel
+            # ends it after LONGEST_S seconds of CPU time
             process = subprocess.Popen(["taskset", "-c", str(cpu), "sh", "-c",
                                         f"ulimit -t {LONGEST_S}; {HOG}"])  # fmt: skip
             bench.stack.callback(_end, process)
@@ -90,7 +91,7 @@ def start_hogs(*cpus: int) -> Action:
 
 
 def short_of_memory(mib: int = 24) -> Beside:
-    """A process in a group whose memory.high (cgroup v2) is too small for it."""
+    """A process in a cgroup v2 whose memory.high is too small for it."""
 
     def begin(bench: Bench) -> None:
         group = group2(bench, "memory", "-memory")
@@ -102,7 +103,7 @@ def short_of_memory(mib: int = 24) -> Beside:
 
 
 def _other(bench: Bench, on: Recipe) -> str:
-    """Made on the bench, whose own device stays the one that is looked at."""
+    """A further device made on the bench, whose own ``node`` stays the same."""
     node = bench.node
     try:
         return on(bench)

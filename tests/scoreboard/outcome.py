@@ -15,9 +15,9 @@ COLUMNS = ("scenario", "place", "expected", "said", "verdict")
 
 @dataclass(frozen=True)
 class Outcome:
-    """``expected`` and ``said`` are rules in words; ``figures`` what fio and the disk did.
-    ``answer`` is the sentence beside the job that decided, ``answered`` the verdict on it ("" if
-    there was no run)."""
+    """``expected`` and ``said`` are rules and findings; ``figures`` has fio's and the disk's
+    counts. ``answer`` is the answer beside the job that decided, ``answered`` the verdict on it (""
+    without a run)."""
 
     name: str
     place: str

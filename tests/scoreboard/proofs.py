@@ -1,4 +1,4 @@
-"""What the kernel's counters must show for a scenario to be what it says."""
+"""Proofs: what the kernel's counters must show, so that a scenario's situation was real."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PSI = "/proc/pressure/memory"
 
 
 def every(*proofs: Proof) -> Proof:
-    """All of them."""
+    """All of these proofs."""
 
     def proof(effect: Effect) -> str:
         return next(filter(None, (proof(effect) for proof in proofs)), "")
@@ -21,7 +21,8 @@ def every(*proofs: Proof) -> Proof:
 
 
 def rate(least: float, *names: str, most: float = float("inf")) -> Proof:
-    """These counters of the disk grow so much in a second of the last run."""
+    """The sum of these counters of the disk grows by ``least`` to ``most`` a second in the last
+    run."""
 
     def proof(effect: Effect) -> str:
         per_s = effect.last.count(*names) / effect.last.seconds
@@ -31,7 +32,7 @@ def rate(least: float, *names: str, most: float = float("inf")) -> Proof:
 
 
 def worked(least: float, most: float = float("inf")) -> Proof:
-    """fio's IOPS, in every run."""
+    """fio's IOPS are within these bounds in every run."""
 
     def proof(effect: Effect) -> str:
         unfit = [run.iops for run in effect.runs if not least <= run.iops <= most]
@@ -41,7 +42,7 @@ def worked(least: float, most: float = float("inf")) -> Proof:
 
 
 def inside(effect: Effect) -> str:
-    """In every run, what fio has in flight is in the disk."""
+    """In every run, the I/Os that fio has in flight are in the disk."""
     for run in effect.runs:
         in_flight = run.iops * run.latency / 1000
         if in_flight > 1.5 * run.in_flight + 0.5:
@@ -50,7 +51,7 @@ def inside(effect: Effect) -> str:
 
 
 def queued(least: float) -> Proof:
-    """In the last run, so many requests are in the disk at a time."""
+    """In the last run, at least ``least`` requests are in the disk at a time."""
 
     def proof(effect: Effect) -> str:
         held = effect.last.in_flight
@@ -60,7 +61,7 @@ def queued(least: float) -> Proof:
 
 
 def outside(effect: Effect) -> str:
-    """In the last run, most of what fio has in flight waits before the disk."""
+    """In the last run, most of fio's I/Os in flight wait before the disk."""
     run = effect.last
     in_flight = run.iops * run.latency / 1000
     if in_flight < 2 * run.in_flight:
@@ -93,8 +94,8 @@ def steps_down(effect: Effect) -> str:
 
 
 def steps_up(least: float) -> Proof:
-    """The disk's I/Os of the last seconds are more than those of the first, by such a part: what
-    was advised has helped."""
+    """The disk's I/Os per second rise from the first to the last seconds by at least the part
+    ``least``: following the advice has helped."""
 
     def proof(effect: Effect) -> str:
         per_second = [rate for rate in effect.last.each if rate > 1]
@@ -106,8 +107,8 @@ def steps_up(least: float) -> Proof:
 
 
 def recovers(least: float) -> Proof:
-    """The job's IOPS of the last seconds are more than those of the worst before, by such a part:
-    what was advised has helped."""
+    """The job's IOPS rise from the worst to the last seconds by at least the part ``least``:
+    following the advice has helped."""
 
     def proof(effect: Effect) -> str:
         per_second = effect.last.own
@@ -120,8 +121,8 @@ def recovers(least: float) -> Proof:
 
 
 def gains(least: float) -> Proof:
-    """From the first run to the last, fio's IOPS grow by such a part: what was advised has
-    helped."""
+    """From the first run to the last, fio's IOPS grow by at least the part ``least``: following the
+    advice has helped."""
 
     def proof(effect: Effect) -> str:
         first, last = effect.runs[0].iops, effect.last.iops
@@ -131,7 +132,7 @@ def gains(least: float) -> Proof:
 
 
 def answers_faster(least: float) -> Proof:
-    """From the first run to the last, fio's mean latency falls to such a part of it."""
+    """From the first run to the last, fio's mean latency falls to 1/``least`` of it or less."""
 
     def proof(effect: Effect) -> str:
         first, last = effect.runs[0].latency, effect.last.latency
@@ -141,8 +142,8 @@ def answers_faster(least: float) -> Proof:
 
 
 def falls(name: str, most: float) -> Proof:
-    """From the first run to the last, this counter of the disk for each I/O of fio falls to such
-    a part: what was advised has helped."""
+    """From the first run to the last, this counter of the disk for each I/O of fio falls to the
+    part ``most`` or less: following the advice has helped."""
 
     def proof(effect: Effect) -> str:
         first, last = (
@@ -155,7 +156,7 @@ def falls(name: str, most: float) -> Proof:
 
 
 def pauses(effect: Effect) -> str:
-    """For two seconds or more the disk completed nothing, and something before."""
+    """The disk completed I/Os, and then nothing for two seconds or more."""
     per_second = effect.last.each
     gaps = "".join("." if rate < 1 else "x" for rate in per_second).split("x")
     longest_pause = max((len(gap) for gap in gaps),
@@ -166,7 +167,8 @@ def pauses(effect: Effect) -> str:
 
 
 def delayed(least: float) -> Proof:
-    """Jobs were ready to run and had no CPU for such a part of some second (0 to 1)."""
+    """Jobs were ready to run without a CPU for at least the part ``least`` (0 to 1) of some
+    second."""
 
     def proof(effect: Effect) -> str:
         delay = effect.last.delay
@@ -176,8 +178,8 @@ def delayed(least: float) -> Proof:
 
 
 def below(least: float, name: str = "read") -> Proof:
-    """The devices below (watched as slaves/*/stat) did so many reads, or "all" I/Os, for each I/O
-    of the disk."""
+    """The devices below (watched as slaves/*/stat) did at least ``least`` reads, or "all" I/Os, for
+    each I/O of the disk."""
 
     def proof(effect: Effect) -> str:
         before, after = (_stat(state.watched.get("slaves/*/stat", ""), name)
@@ -189,7 +191,8 @@ def below(least: float, name: str = "read") -> Proof:
 
 
 def _stat(text: str, name: str) -> int:
-    """Of several /sys/block/X/stat one after the other (17 words each): reads, and writes."""
+    """The sum of reads, or of reads and writes, of several /sys/block/X/stat in one text (17 words
+    each)."""
     fields = [int(field) for field in text.split()]
     rows = [fields[at : at + 17] for at in range(0, len(fields), 17)]
     return sum(row[0] + (row[4] if name == "all" else 0) for row in rows if len(row) > 4)
@@ -206,7 +209,7 @@ def memory_pressure(effect: Effect) -> str:
 
 
 def request_size(most: float) -> Proof:
-    """The mean read or write is not larger (bytes)."""
+    """The mean read or write has at most ``most`` bytes."""
 
     def proof(effect: Effect) -> str:
         run = effect.last
@@ -217,7 +220,7 @@ def request_size(most: float) -> Proof:
 
 
 def file_is(name: str, *texts: str) -> Proof:
-    """At the end the whole text of a watched file was one of these."""
+    """At the end the text of a watched file is one of these."""
 
     def proof(effect: Effect) -> str:
         text = effect.last.after.watched.get(name, "")
@@ -227,7 +230,7 @@ def file_is(name: str, *texts: str) -> Proof:
 
 
 def counter_grew(name: str) -> Proof:
-    """A watched counter (0x...) grew."""
+    """A watched counter (may be hexadecimal) grew."""
 
     def proof(effect: Effect) -> str:
         before, after = (int(state.watched.get(name) or "0", 0)
@@ -238,7 +241,7 @@ def counter_grew(name: str) -> Proof:
 
 
 def throttled(effect: Effect) -> str:
-    """The scheduler took the CPU away, as some watched cpu.stat says."""
+    """The scheduler throttled the group, according to some watched cpu.stat."""
     before, after = (
         sum(int(periods) for text in state.watched.values()
             for periods in re.findall(r"^nr_throttled (\d+)", text, re.MULTILINE))
@@ -248,7 +251,8 @@ def throttled(effect: Effect) -> str:
 
 
 def serves(least: float) -> Proof:
-    """A CPU spent such a part of the last run (0 to 1) in interrupts and softirqs."""
+    """A CPU spent at least the part ``least`` (0 to 1) of the last run in interrupts and
+    softirqs."""
 
     def proof(effect: Effect) -> str:
         most = max(effect.last.share(*SERVING))
@@ -258,7 +262,7 @@ def serves(least: float) -> Proof:
 
 
 def busy(least: float) -> Proof:
-    """All CPUs were busy for such a part of the last run (0 to 1)."""
+    """On average, all CPUs were busy for at least the part ``least`` (0 to 1) of the last run."""
 
     def proof(effect: Effect) -> str:
         all_of_them = mean(1 - share for share in effect.last.share(*IDLE))
@@ -268,7 +272,8 @@ def busy(least: float) -> Proof:
 
 
 def on_one_cpu(least: float = 500, irq: str = "") -> Proof:
-    """Nine tenths of the BLOCK softirqs, or of an interrupt, came on one CPU, so many a second."""
+    """Nine tenths of the BLOCK softirqs, or of an interrupt, came on one CPU, at least ``least`` a
+    second."""
 
     def proof(effect: Effect) -> str:
         counts = effect.last.irqs(irq) if irq else effect.last.softirqs()
@@ -281,7 +286,7 @@ def on_one_cpu(least: float = 500, irq: str = "") -> Proof:
 
 
 def spread(effect: Effect) -> str:
-    """No CPU has more than three quarters of the BLOCK softirqs, 200/s or more."""
+    """No CPU had more than three quarters of the BLOCK softirqs, which were 200/s or more."""
     counts = effect.last.softirqs()
     if sum(counts) < 200 * effect.last.seconds or max(counts) > 0.75 * sum(counts):
         return f"BLOCK softirqs came on CPUs as {counts}"
@@ -289,7 +294,7 @@ def spread(effect: Effect) -> str:
 
 
 def on_cpus(least: int, irq: str) -> Proof:
-    """The interrupt came on so many CPUs."""
+    """The interrupt came on at least ``least`` CPUs."""
 
     def proof(effect: Effect) -> str:
         counts = effect.last.irqs(irq)
@@ -299,7 +304,7 @@ def on_cpus(least: int, irq: str) -> Proof:
 
 
 def softirqs(least: float) -> Proof:
-    """So many BLOCK softirqs per second on some CPU."""
+    """Some CPU had at least ``least`` BLOCK softirqs per second."""
 
     def proof(effect: Effect) -> str:
         most = max(effect.last.softirqs()) / effect.last.seconds

@@ -1,10 +1,9 @@
-"""Ordinary jobs on a quiet or a busy machine: nothing that is wrong may be said of them.
+"""Ordinary jobs on a quiet or a busy machine: no finding may be false.
 
-What counters beside the session show to be true is allowed: jobs that waited for a CPU
-(schedstat), CPU time that the hypervisor took (steal), a job without CPU time left and a depth
-that is not reached (fio's own figures), completions on one CPU (softirqs), memory pressure (PSI).
-The rest is a false alarm.
-"""
+A finding is allowed if counters beside the session show that it is true: jobs that waited for a CPU
+(schedstat), CPU time that the hypervisor took (steal), a job without CPU time left and a depth that
+is not reached (fio's own figures), completions on one CPU (softirqs), memory pressure (PSI). All
+others are false alarms."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Kind:
-    """An ordinary job, and what may be said of it because it is what such a job does."""
+    """An ordinary job, and the rules that are true of such a job."""
 
     name: str
     job: Mapping[str, object]
@@ -64,7 +63,7 @@ BESIDE: Mapping[str, tuple[Beside, ...]] = {
 
 
 def scenarios(count: int, seed: int) -> Iterator[Scenario]:
-    """So many of them, by chance; equal seeds give equal ones."""
+    """``count`` random scenarios; equal seeds give equal ones."""
     chance = random.Random(seed)
     for number in range(count):
         kind, load = chance.choice(KINDS), chance.choice(list(BESIDE))

@@ -21,7 +21,7 @@ MEMORY = "/dev/shm"
 
 
 def warm_up() -> None:
-    """What every session does first, once for all: their processes are copies of this one."""
+    """Do what every session does first, once for all: their processes are copies of this one."""
     import psutil  # noqa: F401
 
     read_devices(Roots())
@@ -29,7 +29,7 @@ def warm_up() -> None:
 
 
 def run(scenario: Scenario) -> Outcome:
-    """Make its devices, watch, judge, remove them."""
+    """Make the scenario's devices, run it, judge it, and remove them."""
     started_at = time.monotonic()
     try:
         observation = _observe(scenario)
@@ -39,7 +39,7 @@ def run(scenario: Scenario) -> Outcome:
         return outcome_of(scenario, Verdict(BROKEN, (str(error) or repr(error),)))
     effect = observation.effect
     broken = observation.error or (scenario.proof(effect) if effect is not None else "")
-    # what other load and the machine's own host take from it while this runs is true as well
+    # faults that come from other load, or from the machine's host, are true as well
     allowed = set(scenario.allowed)
     if effect is not None:
         allowed |= {"steal"} if effect.stolen else set()
@@ -71,7 +71,7 @@ def outcome_of(
     scenario: Scenario, verdict: Verdict, observation: Observation | None = None, figures: str = "",
     seconds: float = 0.0,
 ) -> Outcome:  # fmt: skip
-    """Its outcome."""
+    """The scenario's outcome."""
     findings = observation.said if observation is not None else ()
     return Outcome(scenario.name, scenario.place, scenario.what, tuple(scenario.expected), findings,
                    verdict, figures, round(seconds, 1))  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a scenario is: what it is made of, and what a session has to say of it."""
+"""What a scenario consists of, and what its session has to find."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ PLACES: Mapping[str, str] = {
 
 
 class Absent(Exception):
-    """The machine doesn't have what a scenario needs: it is left out, and this says why."""
+    """The machine lacks something that a scenario needs; the message names it, and the scenario is
+    left out."""
 
 
 @dataclass
 class Bench:
-    """Where one scenario's devices are made. ``stack`` removes them again, the last one first.
+    """The place where one scenario's devices are made. ``stack`` removes them again, the last one
+    first.
 
-    ``here`` is a directory in memory; ``path`` what the session works on, ``node`` the block
-    device whose counters are looked at (the one below a file system). The session enters the
-    cgroups in ``groups``; ``limits`` is the file that limits them. ``pids`` are the programs beside
-    that lead a session of processes each, in the order of their beginning; ``others`` the nodes
-    of further disks that they use.
-    """
+    ``here`` is a directory in memory. The session works on ``path``; ``node`` is the block device
+    whose counters are read (the one below a file system). The session enters the cgroups in
+    ``groups``; ``limits`` is the file that limits them. ``pids`` are the programs beside it, each
+    the leader of a session of processes, in the order of their start; ``others`` the nodes of
+    further disks that they use."""
 
     stack: ExitStack
     here: Path
@@ -68,7 +69,7 @@ Proof = Callable[[Effect], str]
 
 
 def no_proof(effect: Effect) -> str:
-    """For where the counters of the disk have nothing to show."""
+    """No proof, for scenarios whose effect the disk's counters don't show."""
     return ""
 
 
@@ -76,19 +77,17 @@ def no_proof(effect: Effect) -> str:
 class Scenario:
     """One situation. ``what`` describes it in the table.
 
-    ``job`` are fio's options (``None``: the session runs none, and ``during`` counts from its
-    beginning); ``runs`` are the options that each
-    of its runs changes, all in one session, each ``seconds`` long after ``quiet`` seconds without a
-    job. ``during`` are (seconds after the last run's first document of fio, what happens
-    then).
+    ``job`` has fio's options (``None``: the session runs no job, and ``during`` counts from its
+    beginning). ``runs`` has the options that change for each run, all in one session; each run
+    takes ``seconds``, after ``quiet`` seconds without a job. ``during`` has (seconds after the last
+    run's first document of fio, what happens then).
 
-    ``expected``: rule -> the words that must stand in each of its findings; ``allowed`` are rules
-    that may speak too, because it would be true; ``never`` are words that no finding may have.
+    ``expected``: rule -> words that must be in each of its findings. ``allowed``: rules that may
+    have findings, too, because these would be true. ``never``: words that no finding may have.
 
-    ``more`` is further text of the job file, for sections behind the first. ``truths`` are rules
-    that may speak where the counters show what they say. ``fails``: fio itself has to end with an
-    error.
-    """
+    ``more`` is further text of the job file, for sections after the first. ``truths`` are rules
+    that may have findings if the counters show that these are true. ``fails``: fio itself has to
+    end with an error."""
 
     name: str
     place: str
@@ -112,5 +111,5 @@ class Scenario:
 
     @property
     def length(self) -> float:
-        """Seconds that it runs, without making and removing its devices."""
+        """Seconds that the session runs, without making and removing its devices."""
         return self.quiet + self.seconds * (1 if self.job is None else len(self.runs))

@@ -16,7 +16,7 @@ CPU_STAT = tuple(str(top / NAME / "cpu.stat") for top in (V2, V2 / "cpu"))
 
 
 def queue(below: Recipe, **values: object) -> Recipe:
-    """The device with these files of /sys/block/X/queue."""
+    """The device, with these files of /sys/block/X/queue set."""
 
     def make(bench: Bench) -> str:
         path = below(bench)
@@ -31,7 +31,8 @@ def queue(below: Recipe, **values: object) -> Recipe:
 
 
 def set_queue(**values: object) -> Action:
-    """Write these files of the disk's /sys/block/X/queue in mid run; ``queue`` puts them back."""
+    """Write these files of the disk's /sys/block/X/queue in mid run; ``queue`` restores them at the
+    end."""
 
     def act(bench: Bench) -> None:
         for name, value in values.items():
@@ -41,11 +42,11 @@ def set_queue(**values: object) -> Action:
 
 
 def dirty_bytes(below: Recipe, most: int) -> Recipe:
-    """The device on a machine whose page cache takes so many dirty bytes."""
+    """The device, on a machine whose page cache accepts ``most`` dirty bytes."""
 
     def make(bench: Bench) -> str:
         path = below(bench)
-        # the ratios come back with 0
+        # writing the ratio back sets dirty_bytes to 0
         ratio = Path("/proc/sys/vm/dirty_ratio")
         bench.stack.callback(ratio.write_text, ratio.read_text())
         Path("/proc/sys/vm/dirty_bytes").write_text(str(most))
@@ -55,8 +56,8 @@ def dirty_bytes(below: Recipe, most: int) -> Recipe:
 
 
 def one_cpu(below: Recipe) -> Recipe:
-    """The device on a machine whose other CPUs are offline: an emulated one counts the time of
-    several busy CPUs only as far as the CPUs below it do the work."""
+    """The device, on a machine whose other CPUs are offline. An emulated machine accounts the time
+    of several busy CPUs correctly only if its host has as many free CPUs."""
 
     def make(bench: Bench) -> str:
         files = sorted(Path("/sys/devices/system/cpu").glob("cpu[1-9]*/online"))
@@ -68,7 +69,7 @@ def one_cpu(below: Recipe) -> Recipe:
 
 
 def scsi_depth(below: Recipe, depth: int) -> Recipe:
-    """A SCSI disk that takes so many commands at once."""
+    """A SCSI disk that accepts ``depth`` commands at once."""
 
     def make(bench: Bench) -> str:
         path = below(bench)
@@ -79,7 +80,7 @@ def scsi_depth(below: Recipe, depth: int) -> Recipe:
 
 
 def take_at_once(depth: int) -> Action:
-    """The SCSI disk takes so many commands at once from now on."""
+    """From now on, the SCSI disk accepts ``depth`` commands at once."""
 
     def act(bench: Bench) -> None:
         Path("/sys/block", bench.disk, "device/queue_depth").write_text(str(depth))
@@ -91,8 +92,8 @@ def take_at_once(depth: int) -> Action:
 
 
 def io_max(below: Recipe, limit: str = "", above: bool = False) -> Recipe:
-    """The session is in a group with this limit in io.max (cgroup v2), such as "riops=1000";
-    ``above``: the limit is that of the group above its own. Without one, it can be set later."""
+    """The session is in a group with this limit in io.max (cgroup v2), such as "riops=1000".
+    ``above``: the limit is set on its parent group. Without a limit, it can be set later."""
 
     def make(bench: Bench) -> str:
         path = below(bench)
@@ -110,7 +111,7 @@ def io_max(below: Recipe, limit: str = "", above: bool = False) -> Recipe:
 
 
 def bfq_weight(below: Recipe, weight: int) -> Recipe:
-    """The session is in a group with this io.bfq.weight; all others have 100."""
+    """The session is in a group with this io.bfq.weight; all other groups have 100."""
 
     def make(bench: Bench) -> str:
         path = below(bench)
@@ -150,8 +151,8 @@ def blkio(below: Recipe, name: str, limit: str = "") -> Recipe:
 
 
 def cost(below: Recipe, iops: int) -> Recipe:
-    """iocost (Documentation/admin-guide/cgroup-v2.rst) with a model of a disk that does ``iops``,
-    and the session in a group of its own."""
+    """iocost (Documentation/admin-guide/cgroup-v2.rst) with the model of a disk that does ``iops``;
+    the session is in a group of its own."""
 
     def make(bench: Bench) -> str:
         path = below(bench)
@@ -171,7 +172,8 @@ def cost(below: Recipe, iops: int) -> Recipe:
 
 
 def cpu_group(below: Recipe) -> Recipe:
-    """The session is in a group whose CPU time can be limited, by whichever version there is."""
+    """The session is in a group whose CPU time can be limited, of cgroup v1 if there is one, else
+    of v2."""
 
     def make(bench: Bench) -> str:
         path = below(bench)
@@ -202,7 +204,7 @@ def cpu_weight(below: Recipe, weight: int) -> Recipe:
 
 
 def idle_policy(bench: Bench) -> None:
-    """fio's jobs get the policy SCHED_IDLE from now on."""
+    """From now on, fio's jobs have the policy SCHED_IDLE."""
     for pid in read_delays(os.getpid()):
         os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
 
@@ -220,13 +222,13 @@ def two_limits(below: Recipe, riops: int, rbps: int) -> Recipe:
 
 
 def limited_below(upper: Recipe, riops: int = 100) -> Recipe:
-    """A stack of two whose lower device has a limit of so many reads/s for the session's group, by
-    whichever version there is."""
+    """A stack of two devices, the lower of which has a limit of ``riops`` reads/s for the session's
+    group (cgroup v1 if there is one, else v2)."""
 
     def make(bench: Bench) -> str:
         path = upper(bench)
         node, lower = bench.node, sorted(Path("/sys/block", bench.disk, "slaves").glob("*"))
-        # a loop device has no slaves: its file is the other's node
+        # a loop device has no slaves: its backing file is the other device's node
         name = lower[0].name if lower else Path(_backing(bench.disk)).name
         bench.node = f"/dev/{name}"
         try:
@@ -248,7 +250,7 @@ def _backing(disk: str) -> str:
 
 
 def cpu_limit(percent: int) -> Action:
-    """From now on the group gets so much of one CPU; 0: all there is."""
+    """From now on, the group gets ``percent`` of one CPU; 0: no limit."""
 
     def act(bench: Bench) -> None:
         assert bench.limits is not None
@@ -266,7 +268,8 @@ def _group1(bench: Bench, controller: str) -> Path:
 
 
 def group2(bench: Bench, controller: str, suffix: str = "") -> Path:
-    """A new group of cgroup v2 with this controller. Raises Absent."""
+    """A new group of cgroup v2 with this controller. Raises Absent if there is no such
+    controller."""
     if not (V2 / "cgroup.controllers").exists() and not any(V2.iterdir()):
         sh("mount", "-t", "cgroup2", "none", str(V2))
     offered = V2 / "cgroup.controllers"
@@ -301,7 +304,7 @@ def _number(bench: Bench) -> str:
 
 
 def move_irq(cpu: int) -> Action:
-    """The bench's disk's interrupt goes to this CPU from now on."""
+    """From now on, this CPU serves the interrupt of the bench's disk."""
 
     def act(bench: Bench) -> None:
         (irq,) = _irqs(bench.disk)

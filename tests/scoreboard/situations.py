@@ -1,10 +1,8 @@
-"""Situations for `iopstui why`, and what is right about them (``Situation`` says what the columns
-are).
+"""Situations for `iopstui why`, and the right answers (``Situation`` explains the columns).
 
-A request alone takes 0.3 to 3 ms on an emulated disk, and 2 ms on the slow ones, which do 500 a
-second. Where 16 or more are in flight and take many times that, they wait for each other.
-A disk without such a limit is faster than the emulated CPUs: nothing can wait for it.
-"""
+One request alone takes 0.3 to 3 ms on an emulated disk, and 2 ms on the slow ones, which do 500 a
+second. If 16 or more are in flight and take many times that, they wait for each other. A disk
+without such a limit is faster than the emulated CPUs, so nothing can wait for it."""
 
 from __future__ import annotations
 
@@ -58,14 +56,14 @@ from settings import (
 
 SLOW, VIRTIO, NVME = disk("VSLOW4Q"), disk("VBLK4Q"), disk("NVME4Q")
 USER, OTHER = 65532, 65531
-"""Those who do I/O; the asker is a third."""
+"""User IDs of those who do I/O; another user asks."""
 
 
 # -- proofs
 
 
 def held(least: float, ms: float, most: float = float("inf")) -> Proof:
-    """So many requests in flight on average, each taking so long at least."""
+    """On average ``least`` to ``most`` requests are in flight, and each takes at least ``ms``."""
 
     def proof(effect: Effect) -> str:
         span = effect.last
@@ -76,7 +74,8 @@ def held(least: float, ms: float, most: float = float("inf")) -> Proof:
 
 
 def quick(ms: float, most: float = float("inf"), least: float = 0.0) -> Proof:
-    """Requests take so long at most, and no more are in flight; so many a second are done."""
+    """Requests take at most ``ms``, at most ``most`` are in flight, and at least ``least`` a second
+    complete."""
 
     def proof(effect: Effect) -> str:
         span = effect.last
@@ -88,7 +87,7 @@ def quick(ms: float, most: float = float("inf"), least: float = 0.0) -> Proof:
 
 
 def pressed(kind: str, least: float, most: float = 101.0) -> Proof:
-    """Tasks wait for it for such a percentage of the time (PSI)."""
+    """Tasks wait for ``kind`` for ``least`` to ``most`` percent of the time (PSI)."""
 
     def proof(effect: Effect) -> str:
         percent = pressure(effect, kind)
@@ -98,7 +97,7 @@ def pressed(kind: str, least: float, most: float = 101.0) -> Proof:
 
 
 def checking(effect: Effect) -> str:
-    """An md array is checked at the begin and at the end."""
+    """An md array is being checked at the beginning and at the end."""
     states = effect.last.before, effect.last.after
     all_say = all("check =" in state.watched["/proc/mdstat"] for state in states)
     return "" if all_say else "no array is checked"
@@ -108,7 +107,7 @@ def checking(effect: Effect) -> str:
 
 
 def swapped(below: Recipe, mib: int = 48) -> Recipe:
-    """The machine swaps to this disk, and a group may have so much memory."""
+    """The machine swaps to this disk, and a group may use ``mib`` MiB of memory."""
 
     def make(bench: Bench) -> str:
         node = swap(below)(bench)
@@ -120,7 +119,7 @@ def swapped(below: Recipe, mib: int = 48) -> Recipe:
 
 
 def short_of_memory(below: Recipe, mib: int = 24) -> Recipe:
-    """A group may have so much memory, page cache included, without swap."""
+    """A group may use ``mib`` MiB of memory, page cache included, without swap."""
 
     def make(bench: Bench) -> str:
         node = below(bench)
@@ -132,7 +131,7 @@ def short_of_memory(below: Recipe, mib: int = 24) -> Recipe:
 
 
 def limited_cache(below: Recipe, limit: str) -> Recipe:
-    """A group with this limit in io.max, which holds for its write-back, too."""
+    """A group with this limit in io.max, which applies to its write-back, too."""
 
     def make(bench: Bench) -> str:
         path = io_max(below, limit)(bench)
@@ -157,7 +156,7 @@ def checked(below: Recipe) -> Recipe:
 
 
 def flushed_early(below: Recipe) -> Recipe:
-    """The kernel begins to write back at 1 MiB of dirty pages, and lets programs go on."""
+    """The kernel begins to write back at 1 MiB of dirty pages, without blocking programs."""
 
     def make(bench: Bench) -> str:
         path = below(bench)
@@ -169,7 +168,7 @@ def flushed_early(below: Recipe) -> Recipe:
 
 
 def file_in(below: Recipe, mib: int = 64) -> Recipe:
-    """A file in this directory."""
+    """A file of ``mib`` MiB in this directory."""
 
     def make(bench: Bench) -> str:
         file = Path(below(bench), "file")
@@ -181,14 +180,14 @@ def file_in(below: Recipe, mib: int = 64) -> Recipe:
 
 
 def stopped(bench: Bench) -> None:
-    """The first program is stopped by a signal, after its I/O has begun."""
+    """A signal stops the first program after its I/O has begun."""
     time.sleep(3)
     os.kill(bench.pids[0], signal.SIGSTOP)
     bench.stack.callback(os.kill, bench.pids[0], signal.SIGCONT)
 
 
 def frozen_group(bench: Bench) -> None:
-    """The group's programs may not run any more, after their I/O has begun."""
+    """The group's programs are frozen after their I/O has begun."""
     time.sleep(3)
     put(bench, bench.groups[0] / "cgroup.freeze", "1")
 
@@ -258,7 +257,7 @@ time.sleep(300)
 
 
 def both_disks(first: Recipe, second: Recipe, mib: int = 256) -> Recipe:
-    """A linear volume of so much of each of two disks; the second is OTHER."""
+    """A linear volume of ``mib`` MiB of each of two disks; the second is OTHER."""
 
     def make(bench: Bench) -> str:
         nodes = [first(bench), second(bench)]
@@ -288,7 +287,7 @@ def lame(first: Recipe, second: Recipe) -> Recipe:
 
 
 def frozen(bench: Bench) -> None:
-    """The file system takes no more writes."""
+    """Freeze the file system: its writes wait."""
     time.sleep(6)
     bench.stack.callback(sh, "fsfreeze", "-u", bench.path)
     sh("fsfreeze", "-f", bench.path)
@@ -317,7 +316,7 @@ SITUATIONS = (
     Situation("short-queue", "the same raid0, whose disks take 2 requests at once",
               array(0, 2, slots=2), (fio(DEEP),), "4 46 4 4 46", held(2, 3, 9),
               asleep="blk_mq_get_tag"),
-    # -- who
+    # -- which program
     Situation("two-users", "two users with 16 reads in flight each", SLOW,
               (fio(HALF, user=USER), fio(HALF, user=OTHER)), "4", QUEUE),
     Situation("group", "a program in a cgroup of its own, as in a container", io_max(SLOW),
@@ -388,7 +387,7 @@ SITUATIONS = (
     Situation("bfq-weight", "bfq: a program of little weight beside 32 reads in flight",
               bfq_weight(queue(SLOW, scheduler="bfq"), 10),
               (fio(SINGLE), fio(DEEP, outside=True)), "46 46 46 4 46", QUEUE),
-    # -- devices that are slow, or silent
+    # -- devices that are slow or complete nothing
     Situation("delay", "one read after another through dm-delay of 50 ms", delayed(VIRTIO, 50),
               (fio(SINGLE),), "4", held(0.8, 45), BY_PID),
     Situation("flakey", "one read after another, that fail for 2 s in 6", flakey(VIRTIO, 4, 2),

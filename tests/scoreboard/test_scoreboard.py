@@ -1,4 +1,4 @@
-"""`make scoreboard` itself: its verdicts, its proofs, and that its scenarios are what they say."""
+"""`make scoreboard` itself: its verdicts, its proofs, and that its scenarios are consistent."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ WITHOUT_SCENARIO = {
     "nfs-stalled", "smb-stalled", "smb-reconnect", "smb-server", "smb-rsize", "net-loss",
     "net-window", "net-full", "cgroup", "cgroup-limit",
 }  # fmt: skip
-"""Rules of drives, servers and other things that the places don't have; and of users' changes."""
+"""Rules about drives, servers and other things that no place has, and about changes by users."""
 
 
 def test_every_rule_that_can_be_provoked_has_a_scenario() -> None:
@@ -299,7 +299,7 @@ def test_every_advice_that_promises_a_change_is_done() -> None:
     for kind, name in DONE.items():
         expected = [text for texts in situations[name].expected.values() for text in texts]
         sentence = PROMISES[kind].replace("{}", "1 job")
-        # what only an answer advises, no finding of the session says
+        # advice that only answers give is in no finding of the session
         assert kind == "resync" or any(text in sentence for text in expected), kind
 
 

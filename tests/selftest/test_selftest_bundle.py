@@ -1,4 +1,4 @@
-"""Bundles of self-tests: written, read again, and refused when they are damaged."""
+"""Bundles of self-tests: written, read again, and refused if they are damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The verdicts of a self-test: true evidence passes, wrong evidence fails where it is wrong."""
+"""The verdicts of a self-test: true evidence passes; wrong evidence fails exactly where it is
+wrong."""
 
 from __future__ import annotations
 

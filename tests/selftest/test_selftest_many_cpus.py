@@ -1,5 +1,5 @@
-"""A machine with 64 CPUs and an NVMe drive with 64 queues: an emulator, so slow that its clocks
-drift. Of its kernel's counters every tenth reading is kept."""
+"""A machine with 64 CPUs and an NVMe drive with 64 queues. It is emulated, and so slow that its
+clocks drift. One in ten readings of its kernel counters is kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SLOW = {
     "known latency: fio, ns", "known latency: device, ns", "clock: wall against monotonic, ms",
     "own CPU use, of all CPUs",
 }  # fmt: skip
-"""What such a machine really does wrong."""
+"""Checks that such a machine really fails."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The probe against /proc/diskstats, iopstui against iostat: the true passes."""
+"""The probe against /proc/diskstats, iopstui against iostat: true figures pass."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def each_probe(change: Callable[[dict[str, float]], None], side: str) -> Callabl
 
 
 def each_report(column: str, factor: float) -> Callable[[Evidence], None]:
-    """Another figure in each report of iostat's."""
+    """Multiply this figure in each of iostat's reports."""
 
     def wrong(found: Evidence) -> None:
         for row in found.iostat:
@@ -70,7 +70,8 @@ def each_report(column: str, factor: float) -> Callable[[Evidence], None]:
 
 @pytest.mark.parametrize(("flushes", "verdict"), [(20000, OK), (0, FAIL)])
 def test_writes_without_sectors_are_not_the_probe_s(flushes: int, verdict: str) -> None:
-    # three programs' flushes at a time: each is a write there, and the device gets one
+    # three programs flush at a time: diskstats counts each flush as a write, the device gets only
+    # one
     found = copy.deepcopy(FOUND)
     rows = [row for row in found.probe_counters if row[1] == "diskstats"]
     for index, row in enumerate(rows):
@@ -126,7 +127,7 @@ def test_a_bundle_without_them_says_so(name: str) -> None:
     found.iostat.clear()
     found.missing |= {"probe": "needs root", "iostat": "iostat is not installed"}
     assert verdicts(found)[name] == MISSING
-    # and the first bundles knew nothing of them
+    # the first bundles have no such evidence
     assert verdicts(read_bundle(BUNDLES / "nvme-4-queues.gz"))[name] == MISSING
 
 
@@ -141,7 +142,7 @@ def test_counters_that_begin_again_are_a_gap() -> None:
     assert verdicts(found)["probe"] == MISSING
 
 
-# -- what iostat prints
+# -- iostat's output
 
 
 def test_its_reports_are_kept_with_their_time(
@@ -163,7 +164,7 @@ def test_its_reports_are_kept_with_their_time(
     rows = log.finish()
     assert [row[1:] for row in rows] == [["head", "Device r/s"], ["row", "sda 5.00"]]
     assert all(isinstance(row[0], float) and row[0] >= begun for row in rows)
-    # no name of the host
+    # the host's name is not in it
     assert "db1" not in str(rows)
 
 

@@ -1,4 +1,4 @@
-"""Looks at a file system whose server may be gone."""
+"""Calls on a file system whose server may be gone."""
 
 from __future__ import annotations
 

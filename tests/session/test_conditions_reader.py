@@ -1,4 +1,4 @@
-"""The reading beside the session: never in its way, and the newest is given once."""
+"""Readings beside the session: they never delay it, and the newest one is returned once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def tree(tmp_path: Path) -> Tree:
 
 
 class Hang:
-    """A disk that does not answer until it is let go."""
+    """A disk that does not answer until the test releases it."""
 
     def __init__(self) -> None:
         self.asked, self.go = threading.Event(), threading.Event()

@@ -1,4 +1,5 @@
-"""Drives are read beside the session: deltas begin with the run, and a hung drive is no hurdle."""
+"""Drives are read beside the session: deltas begin with the run, and a hung drive delays
+nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ TREE = ("nvme0n1",)
 
 
 class Drive:
-    """Answers with how often it was asked; hangs while ``go`` is not set."""
+    """Answers with the number of requests so far; hangs while ``go`` is not set."""
 
     def __init__(self) -> None:
         self.asked, self.go, self.times = threading.Event(), threading.Event(), 0

@@ -13,7 +13,8 @@ NAME = "3.19-q-said-twice"
 
 
 def test_the_last_word_counts_once_with_the_time_it_took() -> None:
-    """rate_iops=1000; fio 3.19 says 2.150 s, then 2.001: 851 IOPS were shown, as a whole second."""
+    """rate_iops=1000; fio 3.19 reports 2.150 s and then 2.001 s. The last interval must not count
+    as a whole second."""
     documents = [NewDocument(status, n > 0) for n, status in enumerate(statuses(NAME))]
     kept = [news.status for news in without_repeats(documents)]
     assert len(kept) == len(documents) - 1

@@ -76,7 +76,7 @@ def test_what_a_run_leaves_behind_is_no_background() -> None:
     findings = FindingTracker()
     findings.begin_run(job())
     fed(findings, run(3, 1.0))
-    fed(findings, quiet(5, 9_000.0, 4.0))  # its write-back
+    fed(findings, quiet(5, 9_000.0, 4.0))  # write-back of the job's own data
     fed(findings, quiet(5, 0.0, 9.0))
     findings.begin_run(job())
     assert fed(findings, run(3, 14.0)) == []
@@ -211,7 +211,7 @@ def test_two_changes_are_not_mixed() -> None:
     fed(findings, run(4, 6.0, 2_000))
     findings.note_tunable_change(9.4, "vda", "rq_affinity", "2", "1")
     (found,) = fed(findings, run(6, 10.0, 3_000))
-    # the seconds of rq_affinity 1 at the beginning are not among those before the change
+    # the first seconds with rq_affinity 1 do not count as those before the change
     assert (
         found.text.startswith("rq_affinity 2 → 1")
         and "IOPS 2.00k (2.00k-2.00k) → 3.00k" in found.text
@@ -334,7 +334,7 @@ def test_depth_and_place_do_not_make_a_job_another_one() -> None:
     assert text_without_depth(job()) == text_without_depth(
         job().replace("[a]", "[a]\nfilename=/x\nnumjobs=4")
     )
-    # what is compared over depths asks for one block size, and over block sizes for one depth
+    # runs compared over depths need the same block size, and runs over block sizes the same depth
     assert text_without_depth(job()) == text_without_depth(job(bs="8k"))
     assert text_without_depth("[a]\n") != text_without_depth("[a]\n[b]\n")
 
@@ -374,7 +374,7 @@ def test_a_drive_s_last_reading_is_looked_at_until_the_next_run() -> None:
     bad = {"nvme0": DriveReading({"media_errors": 9}, {"media_errors": 7})}
     (found,) = fed(findings, [replace(first, nvme=bad)])
     assert found.rule == "media-errors" and "2 media errors" in found.text
-    # drives are read every ten seconds: between two readings the finding goes on
+    # drives are read every ten seconds; between two readings the finding stays active
     fed(findings, rest)
     assert findings.ended_findings() == []
     findings.begin_run(job())
@@ -392,7 +392,7 @@ def test_the_run_that_was_asked_for_answers() -> None:
     findings.begin_run(job(bs="8k"))
     assert "answer" not in rules(fed(findings, run(4, 8.0, 500, 16e6)))
     assert "answer" in rules(fed(findings, run(1, 12.0, 500, 16e6)))
-    # the next run is no answer to it
+    # the next run does not answer this question
     findings.begin_run(job())
     assert "answer" not in rules(fed(findings, run(6, 20.0, 1_000, 8e6)))
 
@@ -410,11 +410,11 @@ def test_frames_of_no_fio_are_survived() -> None:
     assert fed(findings, [frame(1.0, None), frame(2.0, None, step=0)]) == []
 
 
-# -- what ceased
+# -- findings that end
 
 
 def test_what_was_found_has_an_end_and_is_said_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its rule fires in seconds 1 to 4, is quiet for ten and fires again."""
+    """The rule fires in seconds 1 to 4, is quiet for ten seconds, and fires again."""
     firing = {1, 2, 3, 4, 15, 16}
 
     def fires(evidence: Evidence) -> Finding | None:

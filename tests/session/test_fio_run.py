@@ -85,7 +85,7 @@ exec sleep 1000
 def test_a_fio_that_nobody_watches_any_more_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # as if this process were stopped: nothing reaches the guard
+    # as if this process were stopped: no heartbeat reaches the guard
     monkeypatch.setattr(FioProcess, "send_heartbeat", lambda self: None)
     fio = tmp_path / "fio"
     fio.write_text(SLEEPS)
@@ -99,7 +99,7 @@ def test_a_fio_that_nobody_watches_any_more_is_ended(
 
 
 def failing(tmp_path: Path, error: int, options: tuple[tuple[str, str], ...]) -> str:
-    """Why a run failed whose fio ends with a document of a job with ``error``."""
+    """The message for a run whose fio reports ``error`` for a job and exits."""
     job_row = f'{{"jobname": "a", "groupid": 0, "error": {error}}}'
     text = f'{{\n"fio version": "fio-3.33", "timestamp_ms": 1, "jobs": [{job_row}]\n}}'
     fio = tmp_path / "fio"

@@ -1,4 +1,5 @@
-"""The kernel's first interval of a run begins with the job's first I/O, not with a neighbour's."""
+"""The kernel's first interval of a run begins with the job's own first I/O, not with another
+program's."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from iopstui.session.tick.sampling import Sampling
 
 
 class Stage(SimpleNamespace):
-    """A job on a disk that others use: their requests, and the job's bytes (``None``: unknown)."""
+    """A job on a disk that others use as well: their requests, and the job's bytes (``None``:
+    unknown)."""
 
     def __init__(self, *names: str) -> None:
         disks = {"vda": SimpleNamespace(reads=0, writes=0)}

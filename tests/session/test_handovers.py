@@ -1,5 +1,5 @@
-"""One run replaces another without a pause: each step of it, with runs that the test moves; and
-once with the real fio."""
+"""One run replaces another without a pause: each step of it with fake runs, and once with the real
+fio."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SECOND = 10**9
 
 
 class FakeRun:
-    """A run whose news the test writes."""
+    """A run whose reports the test writes."""
 
     def __init__(self, phase: str = "run") -> None:
         self.phase, self.stopping, self.failure, self.guard_pid = phase, False, "", 1
@@ -88,7 +88,7 @@ def order(job: str) -> RunOrder:
 
 
 class Stage:
-    """Handovers with an active run; ``prepare`` makes the next ones."""
+    """Handovers with an active run; ``prepare`` makes the next runs."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_ns = 0
@@ -131,7 +131,7 @@ class Stage:
             raise self.over_budget
 
     def request(self, job: str = "j", until: str = WAITING) -> Any:
-        """The next run, in this state."""
+        """Request the next run, and bring it into the state ``until``."""
         assert self.all.order(order(job))
         self.join()
         if self.state is None:
@@ -351,8 +351,7 @@ def test_the_next_one_is_stopped_at_the_budget_while_the_old_one_ends(stage: Sta
 
 
 def test_with_the_real_fio_only_the_last_of_ten_requests_runs(tmp_path: Path) -> None:
-    """Its rows and those of the run before add up to
-    fio's own totals."""
+    """The rows of the last run and of the run before it add up to fio's own totals."""
     devices = read_devices(Roots())
     target = resolve_target(str(tmp_path), tmp_path, Roots(), devices)
     session = LiveSession(target, devices, target, RunRequest(size="4m", interval_s=0.25))
@@ -382,7 +381,8 @@ def test_with_the_real_fio_only_the_last_of_ten_requests_runs(tmp_path: Path) ->
     try:
         session.run_job("randread-4k", {"iodepth": "1", "runtime": "60", **PACED})
         until(row(1, 2))
-        # in the session's thread: this one may wait for a CPU until an earlier request has begun
+        # in the session's thread, because this thread may wait for a CPU until an earlier request
+        # has begun
         session._command(request_ten)
         until(row(2, 2))
         session.stop_job()

@@ -1,4 +1,4 @@
-"""The end of a run one of whose processes hangs in the kernel."""
+"""The end of a run if one of its processes hangs in the kernel."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from iopstui.model.samples import RawSample
 from iopstui.session.tick.context import FRAMES, WARN_AGAIN_S, GuardTime, OverheadMonitor
 
 EMPTY = FrameBuilder().feed(RawSample(0, 0, 0.0, None, None, False, 1))
-FIO = FioInterval.__new__(FioInterval)  # only that there is one matters
+FIO = FioInterval.__new__(FioInterval)  # its figures don't matter, only its presence
 
 
 def frames(count: int, cpu: float | None = 0.5, skew: float | None = 1.0, step: int = 1,

@@ -60,7 +60,7 @@ def test_a_cpu_that_is_not_ours_is_refused_by_name() -> None:
 
 
 class Machine:
-    """Stands in for the CPUs of this one."""
+    """A fake of this machine's CPUs."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, cpus: set[int]) -> None:
         self.own = frozenset(cpus)
@@ -79,7 +79,7 @@ def test_it_goes_where_neither_job_nor_device_work(monkeypatch: pytest.MonkeyPat
     words = place.for_job("[a]\ncpus_allowed=0\n", disks)
     assert "CPU 2-3" in words
     assert machine.own == {2, 3}
-    assert place.for_job("[a]\ncpus_allowed=0\n", disks) == ""  # it is there already
+    assert place.for_job("[a]\ncpus_allowed=0\n", disks) == ""  # iopstui is already there
     assert "every CPU again" in place.for_job("[a]\nrw=read\n", disks)
     assert machine.own == {0, 1, 2, 3}
 
@@ -128,5 +128,5 @@ def test_all_threads_move_and_what_is_started_unpinned_inherits_nothing() -> Non
     assert said == ""
     assert other == [[cpu], max(before, 5)]
     assert own == [cpu]
-    assert nice == before  # the thread that samples and starts fio
+    assert nice == before  # the calling thread, which samples and starts fio
     assert fio == [str(len(os.sched_getaffinity(0))), str(before)]

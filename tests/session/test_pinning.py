@@ -1,4 +1,4 @@
-"""A job that the kernel has freed from its CPU is told."""
+"""A job that the kernel has released from its CPU is reported."""
 
 from __future__ import annotations
 

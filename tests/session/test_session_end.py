@@ -1,4 +1,4 @@
-"""However a session ends, whoever waits for its end is told."""
+"""However a session ends, its end is reported to those who wait for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from iopstui.session.tick import readers
 
 
 def test_what_fails_at_the_end_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As without /proc, where nothing can be asked of a descriptor any more."""
+    """Without /proc, no question about a descriptor can be answered."""
     session = LiveSession(Target("file", "/nowhere", None), {}, None)
     done: list[str] = []
 
@@ -99,11 +99,11 @@ def test_a_limit_that_is_used_up_is_no_mistake_of_ours(monkeypatch: pytest.Monke
 
 
 WITHIN_S = 30.0
-"""Only a failure waits for it."""
+"""Reached only on failure."""
 
 
 def at_each_line(do: Callable[[], object], within: Callable[[], object]) -> None:
-    """``do``, as a signal's handler does that comes at each line of ``within`` in turn."""
+    """Call ``do`` at each line of ``within``, like a signal handler that arrives there."""
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
         do()
@@ -117,7 +117,7 @@ def at_each_line(do: Callable[[], object], within: Callable[[], object]) -> None
 
 
 def test_two_signals_at_the_same_time_end_it_all_the_same() -> None:
-    """The second one's handler is called in the middle of the first one's."""
+    """The second signal's handler is called in the middle of the first one's."""
     session = LiveSession(Target("file", "/nowhere", None), {}, None)
 
     def ends() -> None:

@@ -1,4 +1,4 @@
-"""When a session's probe is on, and what it says where it can't be."""
+"""When a session's probe is on, and the messages if it can't be."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_it_names_the_details_that_a_kernel_refuses(
     assert told[0].endswith(
         "per I/O; this kernel refuses the programs that count: matrix, processes, sizes"
     )
-    # dm has no details on any kernel
+    # dm has no such details on any kernel
     monkeypatch.setattr(regions, "regions", lambda *_: [Region("dm-0", 253, 0, bios=True)])
     probe.switch(True)
     assert told[1] == "probe on: about 0.4 µs of CPU per I/O"
@@ -114,7 +114,7 @@ def test_programs_that_count_something_else_are_ended(probe: SessionProbe, told:
 
 def automatic(probe: SessionProbe) -> SessionProbe:
     by_itself = SessionProbe(probe._context, automatic=True)
-    # the first tick has no rate, and the second is painted first
+    # the first tick has no rate, so the second is the first one shown
     for ios_s in (None, 50.0):
         by_itself.adjust(False, ios_s)
         assert by_itself.parts == () and Counter.made == []

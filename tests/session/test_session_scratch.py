@@ -1,4 +1,4 @@
-"""Scratch files that stay for the next run of a session, and only for one that needs the same."""
+"""Scratch files are kept for the next run of a session, if it needs the same files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def prepared(lent: LentScratch | None, size: int = 4096, writes: bool = False) -> PreparedJob:
-    """As preflight does it: a file that is there need not be laid out."""
+    """Prepare a job like preflight: an existing file is not laid out again."""
     assert lent is not None
     path = lent.scratch.path / "a"
     layout = None if path.exists() and path.stat().st_size >= size else "[layout]\n"
@@ -50,7 +50,7 @@ def prepared(lent: LentScratch | None, size: int = 4096, writes: bool = False) -
 
 
 def run(kept: SessionScratch, size: int = 4096, **more: Any) -> PreparedJob:
-    """A run to its end; ``laid_out``, ``hanging`` and ``writes`` say how it went."""
+    """A run from beginning to end; ``laid_out``, ``hanging`` and ``writes`` describe it."""
     one = kept.prepared(None, lambda asked: prepared(asked, size, more.get("writes", False)))
     if one.layout_text is not None and more.get("laid_out", True):
         Path(one.files[0]).write_bytes(b"x" * size)
@@ -192,7 +192,7 @@ def test_without_directories_nothing_is_kept(here: Path) -> None:
 
 
 def test_a_restarted_job_is_not_laid_out_again(here: Path) -> None:
-    """The real fio: another depth needs the same file."""
+    """With the real fio: a run with another depth needs the same file."""
     devices = read_devices(Roots())
     target = resolve_target(str(here), here, Roots(), devices)
     session = LiveSession(target, devices, target, RunRequest(size="4m", interval_s=0.25))

@@ -1,4 +1,4 @@
-"""A session tells of stalls as its frames show them, and of one that goes on at its end."""
+"""A session reports stalls that its frames show, and a stall that continues at its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples that are closer than a second are judged by whole seconds."""
+"""Samples less than a second apart are judged by whole seconds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TARGET = Target(DEVICE, "/dev/vda", "vda", ("vda",), links=(DeviceLinks("vda"),)
 
 
 def reading(number: int, interval_s: float) -> Reading:
-    """Of a disk whose writes take 50 ms each, five in flight all the time."""
+    """A reading of a disk with five writes in flight all the time, each of which takes 50 ms."""
     at_ns, writes = 10**12 + int(number * interval_s * 1e9), int(100 * number * interval_s)
     counts = {"writes": writes, "write_ms": 50 * writes, "weighted_ms": 50 * writes,
               "io_ms": int(1000 * number * interval_s), "in_flight": 5}  # fmt: skip

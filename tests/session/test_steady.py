@@ -1,4 +1,4 @@
-"""Ending a run that has become steady: the rule is asked at the ends of rounds."""
+"""Ending a run that has become steady: the rule is checked at the ends of rounds."""
 
 from __future__ import annotations
 

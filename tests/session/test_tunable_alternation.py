@@ -1,4 +1,4 @@
-"""A/B of a tunable while a job runs: its turns, its result, and what is in force afterwards."""
+"""A/B of a tunable while a job runs: its turns, its result, and the value that stays afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A knob of several disks: all of them or none, and all put back."""
+"""A tunable of several disks: all are changed or none, and all are restored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOTH = combine_targets([Target(DEVICE, f"/dev/{name}", name, (name,)) for name i
 
 
 class Watcher:
-    """What the sampling is told."""
+    """What the sampling thread is told."""
 
     def __init__(self) -> None:
         self.turned: list[tuple[str, ...]] = []

@@ -1,4 +1,4 @@
-"""A watch's folds in the session's thread, and the files of the time around firings."""
+"""A watch's folds in the session's thread, and the files with the seconds around a firing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BUSY = parse_trigger("r/s>5 for 2s", ("vda",), ("vda",))
 
 
 class Session:
-    """Notes what it is asked for."""
+    """A fake session that records its requests."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, object]] = []
@@ -119,7 +119,7 @@ def test_a_file_holds_the_time_around_each_firing(tmp_path: Path) -> None:
     parts = TriggeredRecordings(tmp_path / "a.iops", 3.0)
     one, session = Watch(TARGET, 1.0, [BUSY], parts), Session()
     assert list(tmp_path.iterdir()) == []
-    # fires at 2, 8 and 15
+    # the trigger fires at 2, 8 and 15
     fed(one, [9, 9, 0, 0, 0, 0, 9, 9, 0, 0, 0, 0, 0, 9, 9, 0], session)
     one.close()
     work = [asked for asked in session.asked if asked[0] in ("begin", "end", "close")]

@@ -1,4 +1,4 @@
-"""A command ends before it writes more than it may."""
+"""A command ends before it writes more than its budget."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ ONLY = ("claims", "power", "until", "gates", "limits", "siblings")
 
 
 def main() -> int:
-    """Exit code 0; 1 if more is wrong than docs/statistics.md says."""
+    """Returns exit code 0, or 1 if more is wrong than docs/statistics.md says."""
     parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
     parser.add_argument("--trials", type=int, default=2000)
     parser.add_argument("--only", choices=ONLY)

@@ -1,8 +1,8 @@
-"""How often does `iopstui compare` claim what isn't so, and how often does it find what is?
+"""How often does `iopstui compare` claim a difference that isn't there, and how often does it find
+a real one?
 
-Runs are made up; the order of the runs, the tests and their corrections are the program's own
-(``expand_plan`` and ``ComparisonResults``).
-"""
+The runs are simulated; their order, the tests and the corrections are the program's own
+(``expand_plan`` and ``ComparisonResults``)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Noise = Callable[[random.Random], Iterator[float]]
 
 
 def independent(rng: random.Random) -> Iterator[float]:
-    """Logarithms of a figure, run by run, around 0."""
+    """The logarithm of a figure, run by run, around 0."""
     while True:
         yield rng.gauss(0, SPREAD)
 
@@ -41,7 +41,7 @@ def outliers(rng: random.Random) -> Iterator[float]:
 
 
 def autocorrelated(rng: random.Random) -> Iterator[float]:
-    """AR(0.5)."""
+    """The same as an AR(0.5) process."""
     last = rng.gauss(0, SPREAD / math.sqrt(1 - 0.25))
     while True:
         yield last
@@ -49,7 +49,8 @@ def autocorrelated(rng: random.Random) -> Iterator[float]:
 
 
 def rhythm(period: float) -> Noise:
-    """Something takes a tenth in half of every ``period`` runs, from any moment on."""
+    """Something costs a tenth of the figure in half of every ``period`` runs, starting at a random
+    run."""
 
     def noise(rng: random.Random) -> Iterator[float]:
         at = rng.random() * period
@@ -69,8 +70,8 @@ NOISES: dict[str, Noise] = {
 
 
 def run(rng: random.Random, off: float) -> Point:
-    """A run that is off by ``off`` (a logarithm): latencies go the other way, and each figure but
-    IOPS has noise of its own."""
+    """A run whose IOPS are off by ``off`` (a logarithm). Latencies change the opposite way, and
+    each figure except IOPS has noise of its own."""
 
     def latency(ns: float) -> float:
         return ns * math.exp(rng.gauss(0, SPREAD) - off)
@@ -84,14 +85,14 @@ def run(rng: random.Random, off: float) -> Point:
 
 
 class Claims(NamedTuple):
-    """Shares of comparisons: with a claim in IOPS, and with one in any other figure."""
+    """Shares of comparisons: with a claim about IOPS, and with a claim about any other figure."""
 
     primary: float
     secondary: float
 
 
 def claims(noise: Noise, repeats: int, trials: int, true: float = 0.0) -> Claims:
-    """What is claimed where the true difference in IOPS (and latency) is ``true``."""
+    """Shares of claims if the true difference in IOPS (and latency) is ``true``."""
     rng = random.Random(20)
     primary = secondary = 0
     for _ in range(trials):
@@ -109,7 +110,7 @@ def claims(noise: Noise, repeats: int, trials: int, true: float = 0.0) -> Claims
 
 
 def false_claims_table(trials: int) -> bool:
-    """Print it; True if there are more false claims than docs/statistics.md says."""
+    """Print the table. Returns whether there are more false claims than docs/statistics.md says."""
     bad = False
     margin = 2 * math.sqrt(0.05 * 0.95 / trials)
     print("| noise | runs of each | false claims in IOPS | in any other figure |\n"
@@ -125,7 +126,7 @@ def false_claims_table(trials: int) -> bool:
 
 
 def power_table(trials: int) -> None:
-    """What is found of a true difference in IOPS."""
+    """Print how often a true difference in IOPS is found."""
     print("\n| true difference (noise 3 %) | 5 runs of each | 7 | 10 |\n|---|---|---|---|")
     for true in (0.02, 0.05, 0.07, 0.1, 0.15, 0.2):
         shares = [claims(independent, n, trials, true).primary for n in (5, 7, 10)]
@@ -137,8 +138,9 @@ MAX_LOOKS = 30
 
 
 class SequentialShares(NamedTuple):
-    """Shares of comparisons: with a claim by the plain t-test at any look, with one by the
-    sequential test, with the truth in the interval at the end; and the mean number of repeats."""
+    """Shares of comparisons: with a claim of the plain t-test at any look, with one of the
+    sequential test, and with the truth in the interval at the end. Also the mean number of
+    repeats."""
 
     naive: float
     false: float
@@ -147,7 +149,7 @@ class SequentialShares(NamedTuple):
 
 
 def sequential_shares(noise: Noise, trials: int, within: float) -> SequentialShares:
-    """Comparisons of at most MAX_LOOKS repeats that are looked at after each of them; there is no
+    """Comparisons of at most MAX_LOOKS repeats, tested after each repeat, without a true
     difference."""
     rng = random.Random(21)
     naive = false = right = repeats = 0
@@ -173,7 +175,7 @@ def sequential_shares(noise: Noise, trials: int, within: float) -> SequentialSha
 
 
 def sequential_table(trials: int) -> bool:
-    """Print it; True if more is false than promised."""
+    """Print the table. Returns whether more is wrong than promised."""
     bad = False
     margin = 2 * math.sqrt(0.05 * 0.95 / trials)
     print("\n| noise | plain t at every look: false claims | --until: false claims | the interval "

@@ -1,8 +1,7 @@
 """How often does `iopstui run --baseline` fail a run that does not differ from the baseline?
 
-The seconds of the runs are made up; the batches, the intervals and the judgement are the program's
-own (``BatchMeans`` and ``ExpectationChecker``).
-"""
+The seconds of the runs are simulated; the batches, the intervals and the judgement are the
+program's own (``BatchMeans`` and ``ExpectationChecker``)."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ FIGURES = ("iops", "clat.mean", "clat.p50", "clat.p95", "clat.p99", "clat.p99.9"
 
 
 class Kind(NamedTuple):
-    """A kind of run: ``like`` is the correlation of a second with the next, ``stalls`` are per
+    """A kind of run: ``like`` is the correlation of successive seconds, ``stalls`` are stalls per
     second."""
 
     seconds: int
@@ -45,7 +44,8 @@ def _spell(name: str) -> str:
 
 
 def gate(kind: Kind, trials: int, spread_of_base: bool = True) -> dict[str, tuple[float, float]]:
-    """By figure: the share of runs that fail at a limit of 100 %, and of those not judged."""
+    """For each figure: the share of runs that fail at a limit of 100 %, and the share of those not
+    judged."""
     rng = random.Random(5)
     failed: Counter[str] = Counter()
     unjudged: Counter[str] = Counter()
@@ -71,7 +71,7 @@ def gate(kind: Kind, trials: int, spread_of_base: bool = True) -> dict[str, tupl
 
 
 def gates_table(trials: int) -> bool:
-    """Print it; True if more runs fail than docs/statistics.md says."""
+    """Print the table. Returns whether more runs fail than docs/statistics.md says."""
     bad = False
     head = [name.removeprefix("clat.") for name in FIGURES]
     print(f"\n| both runs | {' | '.join(head)} |\n|{'---|' * (len(head) + 1)}")

@@ -1,7 +1,6 @@
-"""How often does the interval of `iopstui limit` hold the limit that queueing theory gives?
+"""How often does the interval of `iopstui limit` contain the limit that queueing theory gives?
 
-The devices are made up; the search and its statistics are the program's own.
-"""
+The devices are simulated; the search and its statistics are the program's own."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ LEAST_HELD = 0.9
 
 
 def limits_table(trials: int) -> bool:
-    """Print a row for each device; True if an interval misses the limit too often."""
+    """Print a row for each device. Returns whether intervals miss the limit too often."""
     print(f"\nlimit, {trials} searches of at most {TIME_S} s: device, p99, true limit, "
           "intervals that hold it, half of the width (median, 90 %), seconds")  # fmt: skip
     bad = False

@@ -1,8 +1,7 @@
-"""How often is a disk called slow for its load that is not, and how soon one that is?
+"""How often is a disk wrongly called slow for its load, and how soon is a slow one found?
 
-The same of weeks in a flight recording, asked about each day. Nights and weeks are made up
-(tests/helpers/made_siblings.py); the judgement is the program's own.
-"""
+The same for weeks of a flight recording, with a question each day. Nights and weeks are simulated
+(tests/helpers/made_siblings.py); the judgement is the program's own."""
 
 from __future__ import annotations
 
@@ -17,15 +16,15 @@ from iopstui.model.metrics.frame import Frame
 
 HOURS = 8.0
 MOST_ALARMS = 0.001
-"""Of nights in which no disk is slow."""
+"""The largest share of nights with a false alarm, among nights without a slow disk."""
 SLOW_IN_TRUTH = 1.15
 DAYS, DRIFT = 21, 1.4
 DAY_S = 86400.0
 
 
 def false_alarm(seed: int, hours: float = HOURS) -> bool | None:
-    """Whether a disk is called slow in a night in which none is. ``None``: one is called slow that
-    was: it collected garbage for most of the last five minutes."""
+    """Whether a disk is called slow in a night without a slow one. ``None``: the named disk really
+    was slow, because it collected garbage for most of the last five minutes."""
     rng = random.Random(seed)
     count = rng.choice((5, 6, 8, 8, 8, 12))
     night, watch, disks = Night(rng, count), SiblingWatch(), like_disks(count)
@@ -40,8 +39,8 @@ def false_alarm(seed: int, hours: float = HOURS) -> bool | None:
 
 
 def seconds_until_found(seed: int, odd: float, seconds: float = 300.0) -> float | None:
-    """When the first of eight disks with random loads is called slow, which takes ``odd`` times as
-    long; ``None``: not in this time. ValueError: another one is."""
+    """When the first of eight disks with random loads, which takes ``odd`` times as long, is called
+    slow; ``None``: not in this time. Raises ValueError if another disk is named."""
     watch, disks = SiblingWatch(), like_disks()
     for frame in random_loads(random.Random(seed), seconds, odd):
         watch.feed(frame, disks)
@@ -55,8 +54,8 @@ def seconds_until_found(seed: int, odd: float, seconds: float = 300.0) -> float 
 def answers_of_weeks(
     seed: int, odd: float, even: bool, count: int = 8, first: int = 2
 ) -> list[SlowedDisk | None]:
-    """What a question of all days until then says at the end of each day from the ``first`` one on,
-    of weeks in which the first disk becomes slower until it takes ``odd`` times as long."""
+    """The answers at the end of each day, from day ``first`` on, about all days until then. In
+    these weeks the first disk slows down until it takes ``odd`` times as long."""
     disks = {device.name: device for device in like_disks(count)}
     watch = SiblingDays(disks, lambda at: str(int(at // DAY_S)), {})
     said = []
@@ -70,15 +69,15 @@ def answers_of_weeks(
 
 
 def false_days(seed: int) -> int:
-    """On how many days a disk is called slow in three weeks in which none is."""
+    """The number of days on which a disk is called slow, in three weeks without a slow one."""
     rng = random.Random(seed)
     count, even = rng.choice((5, 6, 8, 8, 8, 12)), rng.random() < 0.5
     return sum(one is not None for one in answers_of_weeks(seed, 1.0, even, count))
 
 
 def drift_found(seed: int, even: bool) -> int | None:
-    """How many days the day since when a disk is slow is off, at the end of three weeks in which it
-    drifts; ``None``: it is not named. ValueError: another one is."""
+    """The error, in days, of the day since which the drifting disk is said to be slow, after three
+    weeks; ``None``: it is not named. Raises ValueError if another disk is named."""
     (last,) = answers_of_weeks(seed, DRIFT, even, first=DAYS)
     if last is None:
         return None
@@ -89,7 +88,7 @@ def drift_found(seed: int, even: bool) -> int | None:
 
 
 def weeks_table(weeks: int, first: int) -> bool:
-    """Print it; True if a disk is called slow that is not."""
+    """Print the table. Returns whether a disk is wrongly called slow."""
     with ProcessPoolExecutor() as pool:
         seeds = range(first, first + weeks)
         wrong = sum(pool.map(false_days, seeds))
@@ -105,7 +104,7 @@ def weeks_table(weeks: int, first: int) -> bool:
 
 
 def siblings_table(nights: int, first: int = 0) -> bool:
-    """Print it; True if more is wrong than docs/statistics.md says."""
+    """Print the table. Returns whether more is wrong than docs/statistics.md says."""
     with ProcessPoolExecutor() as pool:
         seeds = range(first, first + nights)
         said = list(pool.map(false_alarm, seeds, chunksize=4))

@@ -22,7 +22,8 @@ ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[()].|[=>78cDEHM])")
 ENTER_SCREEN, LEAVE_SCREEN = "\x1b[?1049h", "\x1b[?1049l"
 SHOW_CURSOR = "\x1b[?25h"
 END_MARK = "\x00ours\x00"
-"""A marker that no program writes: all output of the program has been read when it arrives."""
+"""A marker that no program writes. Once it has been read back, all earlier output has been read,
+too."""
 WITHIN_S = 60.0
 """Longest wait, reached only on failure."""
 
@@ -87,7 +88,7 @@ class Screen:
         raise AssertionError(self.text[-2000:])
 
     def wait_for_text(self, text: str) -> None:
-        """Wait until the text has been written."""
+        """Wait until the program has written the text."""
         self.wait_until(lambda: text in self.text)
 
     def end(self) -> int:

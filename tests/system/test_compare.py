@@ -57,7 +57,7 @@ def test_an_interrupted_comparison_resumes_with_complete_repeats(workdir: Path) 
     resumed = iopstui(*args, cwd=workdir)
     assert resumed.returncode == 0, resumed.stderr
     runs = [row for row in events(resumed.stdout) if row["event"] == "point_finished"]
-    # a run whose partner is missing is made again: pairs follow one another
+    # a run whose partner is missing is repeated, because the two runs of a pair follow each other
     assert [row["earlier"] for row in runs] == [True, True, False, False]
     assert [row["variant"] for row in runs][:3] == [row["variant"] for row in rows]
     assert [row["point"]["ios"] for row in runs[:2]] == [row["point"]["ios"] for row in rows[:2]]
@@ -76,7 +76,7 @@ def test_until_stops_when_a_real_difference_is_narrow_enough(workdir: Path) -> N
     variants = tuple(map(parse_variant, ("rate_iops=100", "rate_iops=200")))
     plan = Plan(("x",), variants=variants, repeats=12, seed=1)
     assert order == [point.variant for point in expand_plan(plan)][:runs]
-    # the job's own limits hold on any disk; a busy machine keeps them roughly
+    # the limits are the jobs' own, so they hold on any disk; a busy machine keeps them roughly
     assert runs < 24 and rows[-1]["settled"] is True and rows[-1]["complete"] == runs / 2
     differences = {row["figure"]: row for row in rows if row["event"] == "difference"}
     assert {"IOPS", "p50", "p99", "p99.9"} <= set(differences)
@@ -84,7 +84,7 @@ def test_until_stops_when_a_real_difference_is_narrow_enough(workdir: Path) -> N
     # None: other programs disturbed the runs
     assert shown["shown"] and shown["primary"] and shown["better"] in (True, None)
     iops = shown["difference"]
-    # as sure as it said: 95 times of 100 the true value, twice as many, is between both
+    # the interval around the mean is no wider than promised
     assert iops["low"] <= iops["mean"] <= iops["high"]
     assert (1 + iops["high"]) / (1 + iops["low"]) <= 1.001 * 1.5**2, "but for the digits shown"
     assert 0.6 < iops["mean"] < 1.5

@@ -28,7 +28,7 @@ JOB = ("run", "--job", "mixed-4k", "--set", "runtime=60", "--size", "16m", *UNHU
 
 
 SIGNALS = [signal.SIGINT, signal.SIGRTMIN + 2]
-"""Of those in STOP_SIGNALS (test_screen_endings.py)."""
+"""Two of STOP_SIGNALS; test_screen_endings.py tests all."""
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -144,7 +144,7 @@ def test_a_stopped_iopstui_does_not_disturb_fio(workdir: Path) -> None:
     lines = events(out)
     final = next(line for line in lines if line["event"] == "step_finished")["summary"]
     directions = final["rows"][0]["directions"]
-    # if fio had waited, the three seconds would be added
+    # if fio had waited, this would take three seconds more
     assert all(4900 <= part["runtime_ms"] < 7900 for part in directions.values())
     counted_ios = sum(line["fio"]["total"]["ios"] for line in lines
                       if line["event"] == "frame" and line["fio"])  # fmt: skip

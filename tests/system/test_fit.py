@@ -24,9 +24,10 @@ PROGRAMS = read_programs(Path("/nowhere"))
 
 @pytest.fixture(autouse=True)
 def any_file_system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Temporary files of tests may be in memory."""
+    """Allow file systems in memory, because temporary files of tests may be there; ignore other
+    programs' use of the disks."""
     monkeypatch.setattr(fit, "IN_MEMORY", ())
-    # whoever uses this machine's disks is not what is tested
+    # other programs that use this machine's disks are not tested here
     monkeypatch.setattr(fit_runner, "IDLE_S", 0.0)
     monkeypatch.setattr(fit_runner, "DiskLoads", lambda: dict)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -67,7 +68,7 @@ def test_each_program_is_measured_as_its_file_says(tmp_path: Path) -> None:
         event.frame.fio for event in events
         if isinstance(event, FrameReady) and event.frame.fio and event.frame.fio.sync
     ]  # fmt: skip
-    # fio syncs once more after each pass over the file: 1,823 writes of etcd's 4 MiB
+    # after each pass over the file fio syncs once more: at 1,823 writes of etcd's 4 MiB
     assert syncs and all(
         fio.sync and abs(fio.sync.ios - fio.total.ios) <= 2 + fio.total.ios // 1000 for fio in syncs
     )

@@ -21,7 +21,8 @@ JOB = ("--job", "randread-4k", "--size", "4m", *UNHURRIED)
 # about 400 writes/s all the time; with rate_iops fio busy-waits
 PACED = ("--set", "thinktime=10000", "--set", "thinktime_blocks=4",
          "--set", "clocksource=clock_gettime")  # fmt: skip
-# the program of this machine; two tests bring it, which takes 0.4 s of CPU time for each host
+# the program installed on this machine; two tests send it to the hosts, which takes 0.4 s of CPU
+# time for each host
 INSTALLED = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
@@ -76,7 +77,7 @@ def test_two_hosts_start_together_and_their_totals_equal_fio_s(tmp_path: Path) -
 
 
 def data_range(path: Path) -> tuple[int, int]:
-    """Begin and end of the data (not holes) in a file."""
+    """Where the data (not holes) of a file begins and ends."""
     with path.open("rb") as file:
         begin = end = file.seek(0, os.SEEK_DATA)
         while True:
@@ -91,7 +92,8 @@ def test_each_host_writes_its_own_part_and_all_stop_when_steady(tmp_path: Path) 
     place = make_dirs(tmp_path)
     destroy = []
     for host in ("h1", "h2"):
-        # both hosts are this machine, which cannot open one file for two: each gets its own
+        # both hosts are this machine, where two of them cannot open the same file, so each gets its
+        # own
         (place / host).mkdir()
         with (place / host / "data").open("wb") as file:
             file.truncate(32 << 20)
@@ -127,8 +129,7 @@ def test_device_percentiles_merge_the_requests_of_both_hosts(tmp_path: Path) -> 
     assert merged["device"]["hosts"] == 2
     rows = map(json.loads, Path(record).read_text().splitlines())
     frames = [row for row in rows if row["event"] == "frame"]
-    # a second in which fio had nothing to say (its last word came twice), or of which it does not
-    # say how long it was, belongs to no total
+    # no total includes seconds without a new report of fio, or whose length fio does not report
     counted_frames = [row for row in frames if row["fio"] and row["fio"]["seconds"]]
     counted_frames = [row for row in counted_frames if row["device"]]
     counted_frames = [row for row in counted_frames if row["kernel"]["total"]]
@@ -137,8 +138,8 @@ def test_device_percentiles_merge_the_requests_of_both_hosts(tmp_path: Path) -> 
         for key, count in from_wire(row["device"]["read"]["packed"]).items():
             bins[key] = bins.get(key, 0) + count
     assert {int(key): n for key, n in merged["device"]["read"]["bins"].items()} == bins
-    # /proc/diskstats counts the same requests, read a moment before: some 200 ms of these two
-    # seconds on a busy machine, whose other work comes and goes
+    # /proc/diskstats counts the same requests, but is read a moment earlier: on a busy machine up
+    # to 200 ms of these two seconds
     reads = sum(row["kernel"]["total"]["reads"] for row in counted_frames)
     assert sum(bins.values()) == pytest.approx(reads, abs=0.25 * reads + 50)
     merge_result = iopstui("merge", record, "--format", "jsonl", cwd=place)
@@ -202,7 +203,7 @@ def test_the_fleet_screen_leaves_nothing_behind(tmp_path: Path) -> None:
         terminal.wait_for_text("2 of 2 hosts")
         terminal.wait_for_text("started within")
         terminal.type(b"\r")
-        # the host sends its CPU figures now
+        # the opened host sends its CPU figures now
         terminal.wait_for_text("BLOCK/s")
         before = terminal.text.count("last minute")
         terminal.type(b"\x1b")
@@ -212,7 +213,7 @@ def test_the_fleet_screen_leaves_nothing_behind(tmp_path: Path) -> None:
         assert "2 interrupted: h1, h2" in terminal.text
     assert find_leftovers(tmp_path) == []
     with screen(place, "replay", str(tmp_path / "all.jsonl"), "--speed", "100") as terminal:
-        # without figures, if no second was complete by then
+        # the message has no figures if no second was complete by then
         terminal.wait_until(lambda: re.search("run 1 (was )?stopped", terminal.text))
         terminal.type(b"q")
         assert terminal.end() == 0

@@ -1,4 +1,5 @@
-"""`run --hold` and the agent: they prepare first, start at an order and stop without one."""
+"""`run --hold` and the agent: they prepare first, start when ordered to, and stop without an
+order."""
 
 from __future__ import annotations
 
@@ -107,7 +108,7 @@ def test_the_agent_stops_fio_when_the_coordinator_is_silent(tmp_path: Path) -> N
             assert executed["monotonic_ns"] >= at_ns
             assert (executed["offset_ms"], executed["error_ms"]) == (1.5, 0.25)
             fio = wait_for_fio_io(agent.pid)
-        # no more pings, though the pipe is still open: like a link that was cut
+        # no more pings while the pipe stays open, as if the link was cut
         assert wait_for_event(agent, "step_finished")["interrupted"]
         assert survivors(fio) == []
         agent.wait(timeout=WITHIN_S)
@@ -158,7 +159,7 @@ def test_the_agent_lays_out_no_file_before_the_order(tmp_path: Path) -> None:
             send_order(agent, op="begin", host="n1", job="randread-4k", plan=True,
                        arguments=[str(place), *LONG])  # fmt: skip
             (need,) = wait_for_event(agent, "planned")["needs"]
-            # 4 MiB for each of its jobs together; none is there yet
+            # 4 MiB for all its jobs together; nothing has been laid out yet
             assert need["bytes"] == 4 << 20 and need["room"] > need["bytes"]
             (scratch,) = place.iterdir()
             assert need["mark"] == scratch.name

@@ -1,5 +1,5 @@
-"""Hostile files of all kinds through all readers and writers of files: no output has a character
-that misleads, and an output file is complete or not there."""
+"""Hostile files of all kinds for everything that reads or writes files. No output has a misleading
+character, and an output file is complete or missing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SETTINGS = settings(
     max_examples=5, deadline=None, phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],
 )  # fmt: skip
-# control characters but tab and line end, half surrogate pairs, bidirectional marks
+# control characters except tab and line end, half surrogate pairs, bidirectional marks
 MISLEADING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -49,7 +49,7 @@ Change = Callable[[str], str]
 
 
 def changed_texts(value: Any, draw: Change) -> Any:
-    """A value of JSON in which some texts are others."""
+    """A JSON value in which ``draw`` has changed some texts."""
     if isinstance(value, str):
         return draw(value)
     if isinstance(value, list):
@@ -60,7 +60,7 @@ def changed_texts(value: Any, draw: Change) -> Any:
 
 
 def recording_chunks() -> Iterator[tuple[bytes, float, Any]]:
-    """Kind, time and value of each chunk of the fixture; a few samples of it."""
+    """Kind, time and value of each chunk of the fixture, but only the first samples."""
     at = len(form.MAGIC)
     stream: Any = None
     samples = 0
@@ -81,7 +81,7 @@ CHUNKS = list(recording_chunks())
 
 
 def hostile_recording(draw: Change) -> bytes:
-    """The recording with other texts, and right checksums."""
+    """The recording with changed texts and correct checksums."""
     parts = [form.MAGIC]
     for kind, t, value in CHUNKS:
         if kind == form.HEADER:
@@ -126,7 +126,7 @@ MAKERS: dict[str, Callable[[Change], bytes]] = {
 
 
 def outputs(path: Path) -> Iterator[tuple[str, str]]:
-    """What each writer makes of the file, by its name. Errors are sentences."""
+    """The output of each writer for the file, by the writer's name. Errors must be messages."""
     # a bundle is refused before the kind matters
     for kind in ("md",) if path.suffix == ".gz" else ("md", "html", "csv", "json"):
         out = path.with_name(f"out.{kind}")
@@ -183,7 +183,7 @@ def test_hostile_texts_reach_no_output(name: str, data: st.DataObject) -> None:
     def draw(text: str) -> str:
         nonlocal count
         count += 1
-        # words that decide what is read stay in some places
+        # in some places the words that decide what is read stay
         return text + chosen if count % share == 0 else text
 
     check_outputs(name, MAKERS[name](draw))

@@ -65,11 +65,10 @@ def start_fio(fio: str, path: Path, *options: str) -> subprocess.Popen[bytes]:
 def measure_both(
     iostat: str, fio: str, path: Path, device: str, *options: str
 ) -> tuple[dict[str, float], DiskRates]:
-    """iostat's figures and ours of the same ``WINDOW_S`` seconds, with fio running in them.
+    """iostat's figures and ours for the same ``WINDOW_S`` seconds, while fio runs.
 
-    iostat prints its first report right after its first reading, and the second right after
-    the second: our own two readings are taken as soon as each is seen.
-    """
+    iostat prints its first report right after its first reading, and its second right after the
+    second reading. Our two readings are taken as soon as each report is seen."""
     sampler = KernelSampler(Roots(), [device], [])
     command = [iostat, "-x", "-m", "-d", device, str(WINDOW_S), "2"]
     environment = {**os.environ, "LC_ALL": "C", "S_TIME_FORMAT": "ISO"}
@@ -126,8 +125,9 @@ ABSOLUTE = {"r/s": 5, "w/s": 20, "rrqm/s": 5, "wrqm/s": 20, "d/s": 5, "drqm/s": 
 # programs, one may fall between the two programs' readings.
 FEW = 200
 REQUESTS = {"r_await": "r/s", "rareq-sz": "r/s", "w_await": "w/s", "wareq-sz": "w/s"}
-# What other programs do between the two readings at one end of the window (deleting files discards
-# dozens of blocks at a time), or the job while one of the two waits for a CPU, counts for only one.
+# What happens between the two programs' readings at one end of the window counts for only one of
+# them: other programs' I/O (deleting files discards dozens of blocks at a time), or the job's I/O
+# while one of the two waits for a CPU.
 WINDOWS = 5
 
 
@@ -168,7 +168,7 @@ def test_figures_equal_those_of_iostat(
         if not unequal:
             break
     for name in busy:
-        # device mapper, loop and the like do not merge by themselves
+        # device mapper, loop and similar devices do not merge
         assert (ours[name] or 0) > 0 or name == "rrqm/s", name
     assert {"r/s", "w/s", "rMB/s", "wMB/s", "r_await", "aqu-sz", "%util"} <= set(compared)
     print(*(f"{name}: {theirs[name]} {ours[name]}" for name in compared), sep="\n")

@@ -85,7 +85,8 @@ def test_a_tunable_changed_during_a_run_is_reported_and_restored(workdir: Path, 
     before = knob(loop, "rq_affinity").read_text()
     result = iopstui(
         "run", str(loop), "--job", "two.fio", "--set", "runtime=15", "--format", "jsonl",
-        # three measured seconds on both sides are enough: some more, if the machine is busy
+        # three measured seconds before and after the change are enough; a busy machine needs some
+        # more
         "--knob", "rq_affinity=2@7.5", "--knob", "nomerges=2", cwd=workdir,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
@@ -123,7 +124,7 @@ def tuned(loop: Path) -> Path:
 
 
 def test_all_queue_settings_are_restored(workdir: Path, tuned: Path) -> None:
-    """The kernel recomputes read_ahead_kb whenever a limit is stored, and a scheduler that is set
+    """The kernel recomputes read_ahead_kb whenever a limit is written, and a scheduler that is set
     again starts with its defaults."""
     before = queue_settings(tuned)
     result = iopstui(
@@ -250,7 +251,7 @@ def test_a_fleet_host_restores_its_tunables_when_the_link_ends(
         with heartbeats(agent):
             send_order(agent, op="begin", host="n1", arguments=[str(loop)],
                  tunables=[["nomerges", "2"]])  # fmt: skip
-            # what was changed before is set again
+            # the new process sets the change again
             assert wait_for_event(agent, "tunable_changed")["name"] == "nomerges"
             assert knob(loop, "nomerges").read_text() == "2\n"
             send_order(agent, op="turn", id=7, name="scheduler", value="bogus")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from program import iopstui, start, wait_for_fio_io
 
-# large blocks, as the pace is fio's own: a second of small ones takes a CPU
+# large blocks, because the rate is fio's maximum: a second of small blocks uses a whole CPU
 JOB = "[j]\nioengine=io_uring\nrw=randread\nbs=1m\ndirect=1\nsize=4m\niodepth=4\n"
 KEEP = ("--keep", "read.clat.p99<=1ms")
 
@@ -32,7 +32,7 @@ def test_a_dry_run_shows_a_command_that_works(home: Path) -> None:
     assert result.returncode == 0, result.stderr
     command = result.stdout.splitlines()[-1].partition(": ")[2].split()
     assert command[:2] == ["iopstui", "run"] and "rate_process=poisson" in command
-    # as it is, only shorter
+    # the same command, only shorter
     run = iopstui(*command[1:], "--set", "runtime=1", cwd=home)
     assert run.returncode == 0, run.stderr
     assert os.listdir(home / "work") == []

@@ -64,7 +64,7 @@ def test_limits_beyond_this_machine_are_undecided(home: Path) -> None:
     for row, promised in zip(data["rows"], (900e6, 900e9), strict=True):
         assert row["promised"] == promised and 0 < row["measured"] < promised
         assert row["result"] == "can't tell" and row["why"]
-    # it reports in advance what it writes and for how long
+    # the plan shows what is written and for how long
     assert "writes: a scratch file (8 MiB)" in result.stderr
     assert os.listdir(home / "work") == []
 
@@ -89,10 +89,10 @@ def test_a_dry_run_finds_what_fio_or_a_recording_would_refuse(home: Path) -> Non
 
 def test_drain_uses_up_a_full_bucket_before_the_baseline(home: Path) -> None:
     plan = promise(home, "--volume", "mine/credits", "--drain", "--dry-run").stdout
-    # 600 credits last a second at 900 IOPS, and ten are added
+    # 600 credits last one second at 900 IOPS; ten seconds are added
     assert "first random reads, 4 KiB until the credits are used up: 11 s" in plan
     assert "uses up to 600 of 600 I/O credits; full again after 2 s without I/O" in plan
-    # large blocks take less of a CPU
+    # large blocks use less CPU time
     args = ("--volume", "mine/bursty", "--drain")
     plan = promise(home, *args, "--dry-run").stdout
     assert "first sequential reads, 1 MiB until the credits are used up: 11 s" in plan

@@ -35,7 +35,8 @@ JOB = ("run", "--job", "mixed-4k", "--size", "16m", *UNHURRIED, "--format", "jso
 
 
 def test_a_recording_replays_what_the_live_run_printed(workdir: Path) -> None:
-    """Afterwards, while it is written, and from a pipe; its report has the verdict."""
+    """The replay after the run, while it is recorded, and from a pipe; and its report has the
+    verdict."""
     writer = start(
         *JOB, "--set", "runtime=3", "--expect", "iops>=1", "--expect", "iops>=9000M",
         "--record", "../run.iops", cwd=workdir,
@@ -46,7 +47,7 @@ def test_a_recording_replays_what_the_live_run_printed(workdir: Path) -> None:
     rest, errors = writer.communicate(timeout=WITHIN_S)
     live = first + rest
     assert writer.returncode == 4 and '"event":"judged"' in live, errors
-    # a busy machine skips seconds, or cuts the end in two
+    # a busy machine skips seconds, or splits the last one
     assert sum(line["event"] == "frame" for line in events(live)) >= 2
     followed, errors = follower.communicate(timeout=WITHIN_S)
     assert follower.returncode == 0, errors

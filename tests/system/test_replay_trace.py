@@ -50,7 +50,7 @@ def test_ios_and_bytes_equal_those_of_the_trace(tmp_path: Path) -> None:
 def test_the_scratch_file_has_all_that_the_trace_reaches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # fio takes a read behind the end of a smaller file for one that was done, in 2 us
+    # fio counts a read beyond the end of a smaller file as done, in 2 us
     path = tmp_path / "app.trace"
     path.write_text(f"{HEADER}\n0 x add\n0 x read {700 << 20} 4096\n")
     sizes: list[str | None] = []
@@ -77,7 +77,7 @@ def test_the_scratch_file_has_all_that_the_trace_reaches(
         (("place", "--replay", "/dev/zero"), "it is not a file"),
         (("place", "--replay", "endless"), "line 2: not 'time file"),
         (("place", "--replay", "app.trace", "--until-steady"), "A replay ends with its trace"),
-        # in a user's own job it stays refused
+        # in a user's own job file read_iolog stays refused
         (("place", "--job", "./own.fio"), "read_iolog= works on the files that a recorded log"),
     ],
 )  # fmt: skip

@@ -72,7 +72,7 @@ def test_percentiles_agree_with_fio_s_own_log_of_every_io(workdir: Path) -> None
         position += frame["ios"]
         for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)):
             exact = window[max(0, -(-int(len(window) * share * 1000) // 1000) - 1)]
-            # the counters are not read at one instant: a handful of I/Os may lie on either side
+            # the counters are not read at one instant, so a few I/Os may be counted on either side
             neighbours = window[
                 max(0, int(len(window) * share) - 40) : int(len(window) * share) + 40
             ]
@@ -82,7 +82,7 @@ def test_percentiles_agree_with_fio_s_own_log_of_every_io(workdir: Path) -> None
 
 
 def test_waiting_times_add_up(workdir: Path) -> None:
-    """Reads of the page cache, which one CPU cannot keep up with: many of them wait for it until
+    """Reads from the page cache by more jobs than one CPU can serve: many wait for the CPU until
     the end, however slow the disk is."""
     result = iopstui(
         "run", "--job", "randread-4k", "--set", "runtime=1", "--set", "numjobs=8", "--set",
@@ -98,7 +98,8 @@ def test_waiting_times_add_up(workdir: Path) -> None:
 
 
 def test_a_group_of_different_sections_counts_their_common_fields(workdir: Path) -> None:
-    """fio prints the last section's options beside the row; the job file has both."""
+    """fio prints only the last section's options in a group's row; the job file has those of
+    both."""
     (workdir / "two.fio").write_text(
         "[global]\nioengine=null\nrw=read\nsize=16m\ntime_based\nruntime=1\ngroup_reporting\n"
         "gtod_reduce=1\nrate_iops=2000\n[big]\nbs=64k\n[small]\nbs=4k\n"
@@ -236,7 +237,7 @@ def test_gtod_reduce_shows_no_latency_anywhere(workdir: Path) -> None:
 
 
 def test_a_run_is_judged_against_a_baseline(workdir: Path) -> None:
-    # of 36 intervals 20 must be whole: on a machine without a free CPU many are not
+    # 20 of 36 intervals must be complete: on a machine without a free CPU many are not
     job = ("run", "--job", "randread-4k", "--size", "1m", "--set", "runtime=9", *UNHURRIED)
     short = ("--interval", "0.25")
     first = iopstui(*job, *short, "--record", "before.iops", cwd=workdir)

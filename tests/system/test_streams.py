@@ -110,7 +110,7 @@ def test_a_closed_pipe_ends_the_command_quietly(name: str, workdir: Path) -> Non
 
 
 def test_a_reader_that_stops_early_ends_the_command_quietly(workdir: Path) -> None:
-    """Of a run: test_endings.py."""
+    """test_endings.py tests this for a run."""
     result = run_in_shell('"$@" | head -n 1; exit ${PIPESTATUS[0]}', "replay", workdir)
     assert result.returncode == 0
     assert len(result.stdout.splitlines()) == 1 and "iopstui:" not in result.stderr
@@ -146,7 +146,7 @@ def test_a_signal_ends_a_command_that_waits_for_its_reader(workdir: Path) -> Non
     process = subprocess.Popen(command(*COMMANDS["replay"]), cwd=workdir, env=env, stdout=write_fd,
                                stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
     try:
-        os.read(read_fd, 1)  # it has begun
+        os.read(read_fd, 1)  # the command has begun to write
         while select.select([], [write_fd], [], 0)[1] and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)

@@ -25,7 +25,7 @@ SHORT = ("--settle", "0", "--measure", "1", "--size", "16m")
 
 
 def test_five_points_from_one_to_sixteen(workdir: Path) -> None:
-    # large blocks, as the pace is fio's own: a second of small ones takes a CPU
+    # large blocks, because the rate is fio's maximum: a second of small blocks uses a whole CPU
     result = iopstui(
         "sweep", "--job", "randread-4k", "--set", "bs=256k", "--axis", "iodepth=1,2,4..16", *SHORT,
         "--format", "jsonl", cwd=workdir,
@@ -35,8 +35,8 @@ def test_five_points_from_one_to_sixteen(workdir: Path) -> None:
     points = [row for row in rows if row["event"] == "point_finished"]
     assert [row["settings"]["iodepth"] for row in points] == ["1", "2", "4", "8", "16"]
     assert [row["little"]["asked"] for row in points] == [1, 2, 4, 8, 16]
-    # fio without a CPU has fewer under way; beside other work on the disk those that a second began
-    # with may have taken long: that happens to single points
+    # without a CPU fio has fewer I/Os in flight, and other work on the disk may delay the I/Os with
+    # which a second begins; both happen to single points only
     ratios = [row["point"]["in_flight"] / row["little"]["asked"] for row in points]
     assert 0.5 < median(ratios) < 2 and min(ratios) > 0, ratios
     seconds = [row["point"]["seconds"] for row in points]

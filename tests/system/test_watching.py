@@ -69,7 +69,7 @@ def test_for_ends_the_watch_with_a_summary(workdir: Path) -> None:
     assert re.search("^watched for 0:0[1-9], ", out, re.M) and max(map(len, out.splitlines())) <= 80
     first, *more = err.splitlines()
     assert first == "iopstui: watching all disks that have done I/O: none"
-    # a busy machine gives it something to say
+    # on a busy machine there may be findings
     assert all("] finding " in line for line in more)
 
 
@@ -105,8 +105,8 @@ def test_a_trigger_records_the_time_around_it(workdir: Path) -> None:
     assert code == EXIT_OK and recorded_marks == [mark["text"]]
     assert mark["text"].startswith(f"trigger {condition}: ") and f"mark: {mark['text']}" in err
     times = [row["t"] for row in rows if row["event"] == "frame"]
-    # on a busy machine samples are late, and so are the mark, and the begin and end of the file:
-    # beyond that time it has one sample at each end
+    # on a busy machine samples, the mark, and the ends of the file are late; besides that time the
+    # file has one sample before it and one after it
     late_s = 1.0
     first, *between, last = (sample.seq for sample in samples)
     assert between == list(range(first + 1, last)) and times[first] < mark["t"] < times[last]
@@ -128,7 +128,7 @@ def test_no_file_is_left_if_no_trigger_fires(workdir: Path) -> None:
 def test_a_signal_ends_an_endless_watch_with_success(workdir: Path, number: signal.Signals) -> None:
     with running_watch(workdir, "--record", "a.iops") as process:
         assert process.stdout is not None
-        while "none" not in process.stdout.readline():  # it measures
+        while "none" not in process.stdout.readline():  # it measures as soon as it prints this
             continue
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
@@ -173,7 +173,7 @@ def test_a_killed_watch_leaves_only_its_recording(workdir: Path) -> None:
             continue
         process.kill()
     assert [path.name for path in workdir.iterdir()] == ["a.iops"]
-    # nothing to undo: only the list of recent recordings
+    # there is nothing to restore, so only the list of recent recordings is there
     state_files = [path.name for path in (workdir.parent / "state").rglob("*") if path.is_file()]
     assert state_files == ["recordings"]
 

@@ -31,8 +31,8 @@ def test_a_run_ends_before_it_exceeds_the_budget(workdir: Path) -> None:
 
 
 def test_a_sweep_ends_with_complete_points(workdir: Path) -> None:
-    # after a stall, a job with rate= catches up at a pace that no budget allows: one that pauses
-    # does not; without a CPU it takes more points to reach the budget
+    # after a stall, a job with rate= writes faster than any budget allows; a job with pauses does
+    # not. Without a free CPU, more points are needed to reach the budget
     result = iopstui("sweep", "--job", "randwrite-4k", "--size", "8m", "--set", "bs=64k",
                      "--set", "thinktime=100ms", "--set", "thinktime_blocks=16",
                      "--set", "clocksource=clock_gettime", "--axis", "iodepth=1,2,3,4,5,6,7,8",
@@ -150,7 +150,7 @@ def test_preconditioning_comes_first_and_counts_as_writes(workdir: Path) -> None
                   ("--textfile", str(workdir / "none" / "x.prom"))):  # fmt: skip
         early = iopstui(*args, "--destroy-data", str(disk), *wrong, cwd=workdir)
         assert early.returncode == 2 and "to be written" not in early.stderr, early.stderr
-    with read_through_the_page_cache(disk):  # the kernel counts more than fio then
+    with read_through_the_page_cache(disk):  # then the kernel counts more than fio does
         result = iopstui(*args, "--destroy-data", str(disk), "--write-budget", "32m", "--format",
                          "jsonl", cwd=workdir)  # fmt: skip
     assert result.returncode == 0, result.stderr
@@ -167,7 +167,7 @@ def test_preconditioning_comes_first_and_counts_as_writes(workdir: Path) -> None
 def test_an_interrupted_preconditioning_prints_no_figures(workdir: Path, cause: str) -> None:
     disk = workdir / "disk.img"
     with disk.open("wb") as file:
-        file.truncate(8 << 30)  # sparse: as much of it is written as there is time for
+        file.truncate(8 << 30)  # sparse: how much of it is written depends on the time
     program = start("run", str(disk), "--job", "randread-4k", "--precondition", "--destroy-data",
                     str(disk), cwd=workdir)  # fmt: skip
     at_work = wait_for_fio_io(program.pid)

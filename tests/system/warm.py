@@ -1,11 +1,10 @@
-"""Start the program as a fork of a process that has imported all its modules already. The imports
-take a third of the CPU time of a short run, and the tests start hundreds.
+"""Start the program as a fork of a process that has already imported all its modules.
 
-Each fork has its own session, streams, directory, signals and environment, and ends as any Python
-process does, only that it frees no modules. The parent has only imported the modules and read the
-version of fio. Tests of the start itself or of inherited signals start a new Python process
-(``program.run_in_new_python``).
-"""
+The imports take a third of the CPU time of a short run, and the tests start hundreds of runs. Each
+fork has its own session, streams, directory, signals and environment, and ends like any Python
+process, except that it does not free its modules. The parent has only imported the modules and read
+the version of fio. Tests of the start itself or of inherited signals start a new Python process
+(``program.run_in_new_python``)."""
 
 from __future__ import annotations
 
@@ -41,7 +40,8 @@ SCREENS = f"{NAME}-screens"
 
 class WarmProgram:
     """A started program, with the part of ``subprocess.Popen`` that the tests use: text of standard
-    output and error, no standard input. ``outputs``: the read ends of both, none in a terminal."""
+    output and error, no standard input. ``outputs`` are the read ends of both streams; in a
+    terminal there are none."""
 
     def __init__(self, args: Sequence[str], status_fd: int, *outputs: int) -> None:
         self.args = [NAME, *args]
@@ -119,20 +119,20 @@ class _PipeReader:
             self.text = self._file.read()
 
     def wait_for_end(self, within: float | None) -> bool:
-        """Wait at most ``within`` seconds; whether the pipe was read to its end."""
+        """Wait at most ``within`` seconds. Returns whether the pipe was read to its end."""
         self._reader.join(within)
         return not self._reader.is_alive()
 
 
 class WarmStarter:
-    """The process that forks the programs. All workers of a run of the tests use one: the first
-    starts it, and it ends with the last. ``kind``: NAME, or SCREENS, which has also imported what
-    shows screens."""
+    """The process that forks the programs. All workers of a test run share one: the first worker
+    starts it, and it ends with the last. ``kind``: NAME, or SCREENS, which has also imported the
+    screens."""
 
     def __init__(self, kind: str = NAME) -> None:
         self._kind = kind
         run = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"{os.getpid()}")
-        address = f"\0{kind}-warm-{run}"  # no file: it goes away with the process
+        address = f"\0{kind}-warm-{run}"  # an abstract address, so there is no file to remove
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             try:
                 listener.bind(address)
@@ -169,14 +169,14 @@ class WarmStarter:
     def start_in_terminal(
         self, args: Sequence[str], cwd: Path, env: Mapping[str, str], terminal: int
     ) -> WarmProgram:
-        """In a session of its own, whose terminal this one is."""
+        """Start it in a session of its own with this controlling terminal."""
         return WarmProgram(args, self._request(args, cwd, env, [terminal] * 3))
 
     def _request(
         self, args: Sequence[str], cwd: Path, env: Mapping[str, str], streams: list[int],
         script: str = "",
     ) -> int:  # fmt: skip
-        """Returns the file that tells the process ID and the exit status."""
+        """Returns the descriptor from which the process ID and the exit status can be read."""
         request = json.dumps(
             {"args": [*map(str, args)], "cwd": str(cwd), "env": dict(env), "script": script}
         ).encode()
@@ -204,7 +204,7 @@ def _connected(address: str) -> socket.socket:
     for _ in range(1000):
         try:
             link.connect(address)
-        except ConnectionRefusedError:  # the worker that starts it does not listen yet
+        except ConnectionRefusedError:  # the worker that starts the process does not listen yet
             time.sleep(0.01)
         else:
             return link
@@ -288,7 +288,7 @@ def run_program(request: dict[str, object], fds: Sequence[int]) -> int:
         os.close(fd)
     if os.isatty(0):
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    # under nohup, or in the background, a test would inherit them ignored
+    # under nohup, or in the background, a test would inherit that these signals are ignored
     for signum in (signal.SIGHUP, signal.SIGQUIT):
         signal.signal(signum, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -306,8 +306,8 @@ def run_program(request: dict[str, object], fds: Sequence[int]) -> int:
 
 
 def skip_teardown() -> None:
-    """End without freeing all modules, which copies most of the memory shared with the parent: it
-    took 70 ms of CPU time of each program. What Python does before that is done."""
+    """End without freeing all modules, which would copy most of the memory shared with the parent
+    (70 ms of CPU time for each program). Everything that Python does before that is done."""
     if exit_code is not None:
         try:
             sys.stdout.flush()
@@ -318,10 +318,10 @@ def skip_teardown() -> None:
 
 
 exit_code: int | None = None
-"""None: it has none, or Python prints why it ends."""
+"""None: the program has not returned one, or Python prints why it ends."""
 
 if __name__ == "__main__":
-    atexit.register(skip_teardown)  # the first is called last
+    atexit.register(skip_teardown)  # registered first, so it is called last
     gc.disable()
     prepare(sys.argv[3])
     gc.freeze()

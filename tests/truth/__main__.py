@@ -1,9 +1,8 @@
-"""Is what iopstui shows in each second true? `make truth`.
+"""Are the figures of each second true? `make truth`.
 
-Runs short jobs of many kinds, several side by side, with a log line for every I/O, and compares
-each row and each section with the logs of the same seconds. The table has the worst error of each
-figure, and which job had it. Exit code 1 if one is above its bound.
-"""
+Runs short jobs of many kinds, several at a time, with a log line for every I/O, and compares each
+row and each section with the logs of the same seconds. The table has the worst error of each
+figure, and the job that had it. Exit code 1 if an error is above its bound."""
 
 from __future__ import annotations
 
@@ -27,11 +26,11 @@ import oracle
 import jobs
 
 MARKED_SHARE = 0.05
-"""At most this share of the rows that could be true may be marked."""
+"""At most this share of the rows that can be true may be marked as doubtful."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code."""
+    """Run what the arguments ask for. Returns the exit code."""
     options = _parser().parse_args(arguments)
     installed = shutil.which("fio")
     fios = options.fio or [path for path in (os.environ.get("IOPSTUI_FIO"), installed) if path][:1]
@@ -65,7 +64,7 @@ def _directory(parent: str | None, keep: bool) -> contextlib.AbstractContextMana
 
 
 def _try(fio: str, directory: Path, job: jobs.Job) -> fio_runs.Run | str:
-    """The run, or why there is none."""
+    """The run, or the reason why it failed."""
     place = directory / job.name.replace(" ", "-")
     (place / "target").mkdir(parents=True)
     try:
@@ -100,7 +99,7 @@ class Worst:
         self._marked_bytes = 0
 
     def take(self, job: jobs.Job, outcome: fio_runs.Run | str) -> None:
-        """Compare one run."""
+        """Compare one run with its logs."""
         self._jobs += 1
         if isinstance(outcome, str):
             self._failed.append(f"{job.name}: {outcome}")
@@ -127,7 +126,7 @@ class Worst:
             print(f"{job.name}: {', '.join(texts) or 'true'}", flush=True)
 
     def told(self, version: str) -> bool:
-        """Print the table; return whether something is above its bound or failed."""
+        """Print the table. Returns whether an error is above its bound or a run failed."""
         share = self._marked / max(1, self._possible)
         print(f"\n{version}: {self._jobs} jobs, {self._rows} rows; {self._wrong} jobs have a wrong "
               f"figure; marked {self._marked} of {self._possible} rows that could be true "

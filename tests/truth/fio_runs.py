@@ -1,4 +1,4 @@
-"""Run jobs with iopstui as a user does, with a log line for every I/O beside."""
+"""Run jobs with iopstui as a user does; fio logs every I/O of them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ DIRECTIONS = ("read", "write", "trim")
 
 @dataclass(frozen=True, slots=True)
 class Io:
-    """One I/O of a log: when it ended (seconds of the wall clock; of a device's counts at the
-    latest, and at the earliest), how long it took."""
+    """One I/O of a log: when it ended (seconds of the wall clock) and how long it took. For a
+    device's counts ``end_s`` is the latest and ``least_s`` the earliest time of its end."""
 
     end_s: float
     ns: int
@@ -44,8 +44,8 @@ class Io:
 
 @dataclass(slots=True)
 class Run:
-    """What one job gave: iopstui's rows, its word on the steady state, and each section's logs by
-    kind of latency."""
+    """The result of one job: iopstui's rows, its verdict on the steady state, and each section's
+    logs by kind of latency."""
 
     job: Job
     rows: list[Object]
@@ -54,7 +54,8 @@ class Run:
 
 
 def run(job: Job, fio: str, place: Path, target: str) -> Run:
-    """Run it on ``target``, with ``place`` for its files. RuntimeError if that fails."""
+    """Run the job on ``target``; its files are in ``place``. Raises RuntimeError if the run
+    fails."""
     place.mkdir(parents=True, exist_ok=True)
     (place / "job.fio").write_text(job.text(f"{place}/log-"))
     command = [sys.executable, "-m", "iopstui", "run", target, "--job", str(place / "job.fio"),
@@ -97,7 +98,7 @@ def _counting(device: str, path: Path) -> Iterator[None]:
 
 
 def _counted(path: Path) -> list[Io]:
-    """The reads between each two readings of the counters."""
+    """The reads between any two successive readings of the counters."""
     readings = [line.split() for line in path.read_text().splitlines() if line.endswith(".")]
     ios: list[Io] = []
     for before, now in pairwise(readings):
@@ -109,7 +110,7 @@ def _counted(path: Path) -> list[Io]:
 
 
 def _kill_fio(process: subprocess.Popen[bytes], rows: Path, after_s: float) -> None:
-    """Kill fio's main process so long after its first figures."""
+    """Kill fio's main process ``after_s`` seconds after its first figures."""
     while process.poll() is None and '"event":"frame"' not in rows.read_text():
         time.sleep(0.05)
     time.sleep(after_s)

@@ -1,8 +1,8 @@
-"""Short fio jobs in which a second is easily wrong: slow sections, stages, delays, pauses, verify.
+"""Short fio jobs for which a second's figures are easily wrong: slow sections, stages, delays,
+pauses, verify.
 
 A line of ``KINDS`` is ``NAME: OPTIONS of all sections [SECTION] OPTIONS ...``. Options that begin
-with ``--`` are iopstui's, ``kill=3`` kills fio's main process 3 s after its first document.
-"""
+with ``--`` are iopstui's. ``kill=3`` kills fio's main process 3 s after its first document."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ class Job:
 
     @property
     def logs(self) -> bool:
-        """Whether fio logs its I/Os; a device of its own counts them where it does not."""
+        """Whether fio logs its I/Os; if not, the job gets a device of its own, which counts
+        them."""
         return not self.kill_s and not any("gtod_reduce" in s for s in self.sections.values())
 
     @property
@@ -125,11 +126,11 @@ class Job:
 
     @property
     def ramps(self) -> bool:
-        """Whether it forgets what it did at first."""
+        """Whether fio discards the figures of a first time (ramp_time)."""
         return any("ramp_time" in section for section in self.sections.values())
 
     def text(self, logs: str) -> str:
-        """The job file; ``logs`` is how the names of its logs begin."""
+        """The job file; ``logs`` is the beginning of its logs' names."""
         lines = ["[global]", "log_unix_epoch=1"]
         for name, section in self.sections.items():
             lines += [f"[{name}]", f"write_lat_log={logs}{name}"]
@@ -138,7 +139,7 @@ class Job:
 
 
 def jobs() -> list[Job]:
-    """Every kind of ``KINDS``."""
+    """A job for each line of ``KINDS``."""
     return [_job(*line.split(": ", 1)) for line in KINDS.strip().splitlines()]
 
 

@@ -1,4 +1,4 @@
-"""How far each row of a run is from the logs of every I/O. Shares no code with iopstui."""
+"""How far each row of a run is from the logs of every I/O. It shares no code with iopstui."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from dataclasses import dataclass
 from fio_runs import DIRECTIONS, Io, Object, Run
 
 EDGE_S = 0.006
-"""fio counts a row's I/Os and reads the clock so far apart; its logs are in milliseconds."""
+"""Longest time between fio's count of a row's I/Os and its reading of the clock; logs have
+milliseconds."""
 LATE_S = 0.2
-"""iopstui may read the kernel's counters so long after it noticed fio's document."""
+"""iopstui may read the kernel's counters this much later than fio's document."""
 SLACK = 2
-"""I/Os more or less that are no error."""
+"""A difference of this many I/Os is no error."""
 RACES = tuple(itertools.product((-1, 0, 1), repeat=2))
-"""fio may count an I/O without its latency, or the other way round, at the begin and end of a
-row."""
+"""At the beginning and end of a row, fio may count an I/O without its latency, or its latency
+without the I/O."""
 VARYING = ("bssplit", "bsrange")
 COPIED_S = 0.6
-"""fio before 3.42 copies bytes at most so long before it counts: a job of ``KINDS`` that has such
-bytes does an I/O each half second."""
+"""fio before 3.42 may copy bytes this long before it counts the I/Os. Jobs of ``KINDS`` with such
+bytes do an I/O each half second."""
 ENOUGH = {50.0: 20, 99.0: 500, 99.9: 10_000}
-"""Fewer samples say nothing of a percentile."""
+"""A percentile needs at least this many samples."""
 ROUGHLY_S = 0.5
-"""Sections that begin or end less far apart make no stages."""
+"""Sections that begin or end closer together make no stages."""
 NO_MARKS = {"FINAL", "NO_LATENCY", "SOME_LATENCY", "SUBMITTED", "WRONG_LATENCY", "APART"}
-"""Flags that don't say that a row's I/Os and bytes may be wrong."""
+"""Flags that don't mark a row's I/Os and bytes as doubtful."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What is compared, and the most it may be off, as a share or in I/Os."""
+    """A figure that is compared, and the largest allowed error, as a share or in I/Os."""
 
     bound: float
     what: str
@@ -59,7 +60,7 @@ CHECKS = {
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """How far off one figure is, and where."""
+    """The error of one figure, and where it is."""
 
     figure: str
     error: float
@@ -67,7 +68,7 @@ class Error:
 
 
 class Series:
-    """Some I/Os in the order of their ends."""
+    """I/Os in the order of their ends."""
 
     def __init__(self, ios: Sequence[Io]) -> None:
         self.ends = [io.end_s for io in ios]
@@ -79,27 +80,28 @@ class Series:
         self.first_s = min((io.end_s - io.ns / 1e9 for io in ios), default=0.0)
 
     def of(self, direction: str, low: int, high: int) -> list[int]:
-        """The latencies of that direction ("": all) from one place to another."""
+        """The latencies of that direction ("": all) from index ``low`` to ``high``."""
         chosen = zip(self.ns[low:high], self.directions[low:high], strict=True)
         return [ns for ns, of in chosen if direction in ("", of)]
 
     def between(self, begin: float, end: float) -> tuple[int, int]:
-        """The places of those that ended in these seconds."""
+        """The indices of the I/Os that ended in these seconds."""
         low = bisect.bisect_right(self.ends, begin)
         return low, max(low, bisect.bisect_right(self.ends, end))
 
     def counts(self, begin: float, end: float) -> tuple[int, int]:
-        """The fewest and the most that may have ended in between."""
+        """The smallest and the largest number of I/Os that may have ended in these seconds."""
         (low, high), (lowest, highest) = self._limits(begin, end)
         return max(0, high - low), highest - lowest
 
     def bytes_between(self, begin: float, end: float) -> tuple[int, int]:
-        """The same for bytes."""
+        """The smallest and the largest number of bytes."""
         (low, high), (lowest, highest) = self._limits(begin, end)
         return max(0, self.bytes[high] - self.bytes[low]), self.bytes[highest] - self.bytes[lowest]
 
     def _limits(self, begin: float, end: float) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The places of those that surely ended in these seconds, and of those that may have."""
+        """The indices of the I/Os that certainly ended in these seconds, and of those that may
+        have."""
         surely = (bisect.bisect_right(self.least, begin + EDGE_S),
                   bisect.bisect_right(self.ends, end - EDGE_S))  # fmt: skip
         perhaps = (bisect.bisect_right(self.ends, begin - EDGE_S),
@@ -134,7 +136,7 @@ class Truth:
         self._places: dict[str, tuple[int, int]] = {}
 
     def count(self, row: Object) -> None:
-        """Go on to the next row: fio logs its I/Os in the order in which it counts them, but none
+        """Go on to the next row: fio logs I/Os in the order in which it counts them, but logs none
         of a ramp."""
         if "RAMP" in row["flags"]:
             return
@@ -147,8 +149,8 @@ class Truth:
             self._places[name] = before, before + count
 
     def latencies(self, kind: str, section: str, direction: str) -> Iterator[list[int]]:
-        """The sorted latencies of the row's I/Os, with and without those that fio may have counted
-        at another moment than their latencies."""
+        """The sorted latencies of the row's I/Os, with and without those whose I/O and latency fio
+        may have counted in different rows."""
         for low, high in RACES:
             values: list[int] = []
             for name, (begin, end) in self._places.items():
@@ -159,7 +161,7 @@ class Truth:
                 yield sorted(values)
 
     def series(self, kind: str = "", section: str = "", direction: str = "") -> Series:
-        """Those I/Os; "" is all. Every kind of log has all I/Os."""
+        """The I/Os of these logs; "" means all. Every kind of log has all I/Os."""
         key = kind, section, direction
         if key not in self._series:
             logs = [log for name, log in self.sections.items() if section in ("", name)]
@@ -169,8 +171,8 @@ class Truth:
         return self._series[key]
 
     def shifts(self, *options: str) -> list[float]:
-        """How much earlier than its end the figures of a row may have been taken, with these
-        options, which make them of copied bytes."""
+        """How much earlier than its end a row's figures may have been taken, if these options make
+        fio copy them."""
         copied = any(not set(options).isdisjoint(each) for each in self.job.sections.values())
         return [n * COPIED_S / 60 for n in range(61 if copied else 1)]
 
@@ -180,8 +182,8 @@ class Truth:
 
 
 def marked(row: Object, figure: str = "") -> bool:
-    """Whether the row says itself that this figure (I/Os, bytes, mean ...), or any, may be of other
-    seconds."""
+    """Whether the row itself marks this figure (I/Os, bytes, mean ...), or any, as possibly of
+    other seconds."""
     flags = set(row["flags"]) - NO_MARKS
     if figure and not figure.endswith("bytes"):
         flags.discard("APPROX_BW")
@@ -191,8 +193,8 @@ def marked(row: Object, figure: str = "") -> bool:
 
 
 def windows(rows: Sequence[Object], last_s: float) -> Iterator[tuple[Object, float, float]]:
-    """Every row with its begin and end by fio's clock. fio prints its last document a while after
-    its jobs have ended, so the last row is put behind the one before."""
+    """Every row with its beginning and end by fio's clock. fio prints its last document some time
+    after its jobs have ended, so the last row is placed right after the previous one."""
     before = None
     for row in rows:
         seconds = row["fio"]["seconds"] or 0.0
@@ -202,15 +204,16 @@ def windows(rows: Sequence[Object], last_s: float) -> Iterator[tuple[Object, flo
         elif "FINAL" in row["flags"]:
             end = min(end, last_s + EDGE_S if before is None else before + seconds)
         elif before is not None and 0 < before + seconds - end < LATE_S:
-            # rows follow one another; ``wall_ms`` may be earlier than the reading that it skews
+            # rows follow one another; ``wall_ms`` may be earlier than the reading from which skew
+            # is measured
             end = before + seconds
         yield row, end - seconds, end
         before = end
 
 
 def could_be_true(rows: Sequence[Object], run: Run) -> list[Object]:
-    """The rows in which no section begins or ends, and no ramp, and that are not much shorter than
-    the others."""
+    """The rows that can be true: no section or ramp begins or ends in them, and they are not much
+    shorter than the others."""
     changes: list[float] = []
     for kinds in run.logs.values():
         series = Series(next(iter(kinds.values()), []))
@@ -273,7 +276,7 @@ def _off(value: float, limits: tuple[float, float], slack: float) -> float:
 def _latencies(
     prefix: str, stated: Object, count: int, exact: Sequence[Sequence[int]], where: str
 ) -> Iterator[Error]:
-    """The least error over what fio may have counted."""
+    """The smallest error over all that fio may have counted."""
     if not exact:
         return
     means = [sum(values) / len(values) for values in exact]
@@ -289,7 +292,8 @@ def _relative(value: float, exact: float) -> float:
 
 
 def _ranks(p: float, values: Sequence[int]) -> Sequence[int]:
-    """The value at the percentile, and its neighbours: an I/O at an edge moves it by one."""
+    """The value at the percentile, and its neighbours, because an I/O at an edge moves it by
+    one."""
     rank = max(1, math.ceil(round(p / 100 * len(values), 6)))
     return values[max(0, rank - 2) : rank + 1]
 
@@ -312,8 +316,8 @@ def _run_errors(run: Run, truth: Truth) -> Iterator[Error]:
 
 
 def _steadiness(run: Run, truth: Truth) -> Iterator[Error]:
-    """SNIA's rule on the last five rounds of a constant load; one with stages, all of which are
-    constant, must not be called unsteady."""
+    """SNIA's rule on the last five rounds of a constant load. A load whose stages are all constant
+    must not be called unsteady."""
     said, series = run.steady["steady"], truth.series()
     if said is None:
         return
@@ -325,14 +329,14 @@ def _steadiness(run: Run, truth: Truth) -> Iterator[Error]:
             yield Error("steady", float(said is False and steady), "stages")
             return
     edges = [series.first_s, *(end for _, _, end in windows(run.rows, truth.last_s))]
-    # a short stall shows in the logs, not in the rows
+    # a short stall is visible in the logs but not in the rows
     truths = _steady(series, series.ends) | _steady(series, edges)
     yield Error("steady", float(said not in truths), "five rounds")
 
 
 def _steady(series: Series, times: Sequence[float]) -> set[bool]:
-    """Whether these I/Os were steady, by their count at each of these times, and evenly in between;
-    it may depend on where the rounds begin."""
+    """Whether these I/Os were steady, by their counts at these times, interpolated in between. The
+    answer may depend on where the rounds begin, so there may be two."""
     found = set()
     for shift in range(10):
         end = series.ends[-1] - 0.1 * shift
@@ -370,7 +374,7 @@ def _run_percentiles(truth: Truth, direction: str, parts: Sequence[Object]) -> I
 
 
 def _bin_at(bins: Mapping[int, int], p: float) -> int:
-    """The bucket that the percentile is in."""
+    """The bucket of the percentile."""
     rank, seen = math.ceil(round(p / 100 * sum(bins.values()), 6)), 0
     for key in sorted(bins):
         seen += bins[key]

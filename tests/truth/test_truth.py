@@ -1,4 +1,4 @@
-"""`make truth` itself: it has the jobs it should, and it sees what is wrong."""
+"""`make truth` itself: it has the right jobs, and it notices errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ START_S, RATE, NS = 1000.0, 500, 100_000
 
 
 def made_run() -> fio_runs.Run:
-    """Five seconds of a constant load, and the rows that are true of it."""
+    """Five seconds of a constant load, and their true rows."""
     (job,) = [job for job in jobs.jobs() if job.name == "plain"]
     ios = [
         fio_runs.Io(START_S + n / RATE, NS + 10 * (n % 100), "read", 4096)

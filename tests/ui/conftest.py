@@ -37,14 +37,15 @@ def _terminal_with_all_colours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _nobody_s_layout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget the layout that an earlier test of this process has left."""
+    """Forget the layout that an earlier test in this process has saved."""
     monkeypatch.setattr(PREFERENCES, "layout", "")
     monkeypatch.setattr(PREFERENCES, "fleet_layout", "")
 
 
 @pytest.fixture(autouse=True)
 def _data_of_no_age(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Show figures without an age: on a busy machine they may be a second old."""
+    """Show all figures as new: on a busy machine they may be a second old, and the screen then says
+    so."""
     if "snap_compare" in request.fixturenames:
         monkeypatch.setattr(feed, "Overhead", lambda cpu, age_s, dropped: Overhead(cpu, 0.0, 0))
 
@@ -70,8 +71,8 @@ def _cursors_that_stand_still(
 
 @pytest.fixture(scope="session", autouse=True)
 def _styles_are_read_once() -> Iterator[None]:
-    """A program has one app, which keeps what it has made of its style sheets and themes. Here
-    there are hundreds, and each would read the same ones anew."""
+    """A program has one app, which parses its style sheets and themes once. Here there are hundreds
+    of apps, and each would parse the same ones again."""
     parse_rules, get_variables = Stylesheet._parse_rules, App.get_css_variables
     cached: dict[object, list[RuleSet]] = {}
     variables: dict[object, tuple[Theme, dict[str, str]]] = {}
@@ -97,7 +98,7 @@ def _styles_are_read_once() -> Iterator[None]:
 
 
 def _note_as_painted(screen: Screen[object]) -> None:
-    """Treat changes as painted: a headless app shows them to nobody."""
+    """Treat changes as painted: nobody sees the screen of a headless app."""
     if screen is screen.app.screen:
         if isinstance(screen, CanvasScreen):
             screen.canvas.take_changes()
@@ -115,7 +116,7 @@ _PAINT = Screen._compositor_refresh
 def _only_what_is_looked_at_is_painted(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Painting took half the CPU time of the tests of the screen, for updates that a headless app
-    discards. Pictures are still painted whole. The mark ``paints`` is for tests of the updates."""
+    """Painting the updates, which a headless app discards, took half the CPU time of the screen's
+    tests. Pictures are still painted whole. The mark ``paints`` is for tests of the updates."""
     if request.node.get_closest_marker("paints") is None:
         monkeypatch.setattr(Screen, "_compositor_refresh", _note_as_painted)

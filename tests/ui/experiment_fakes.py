@@ -35,7 +35,7 @@ COMPARE = Plan(
 
 
 def point(depth: int, jobs: int = 1, at_once: int = 12, more: float = 0.0) -> Point:
-    """100 µs each, ``at_once`` of them together."""
+    """A point of a device that serves ``at_once`` I/Os at the same time, each in 100 µs."""
     n = depth * jobs
     latency = 100_000 * max(1.0, n / at_once) * (1 + more)
     iops = n / (latency / 1e9)
@@ -105,7 +105,7 @@ class FakeRunningExperiment:
 
 @dataclass
 class FakeLaboratory:
-    """``refusal`` is raised instead of an answer."""
+    """A laboratory that raises ``refusal``, if there is one, instead of answering."""
 
     refusal: IopstuiError | None = None
     kept: str = ""

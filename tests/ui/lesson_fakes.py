@@ -97,7 +97,7 @@ class Session(fakes.FakeController):
 
 @dataclass
 class Shelf:
-    """The lessons of a session, with their own facts."""
+    """The lessons of a session, with facts of the test."""
 
     target: Target | None = fakes.ON_DISK
     lessons: Sequence[Lesson] = ()

@@ -53,23 +53,23 @@ def test_ids_and_positions_of_actions_are_unique(actions: tuple[Action, ...]) ->
 
 def test_every_key_is_bound_once() -> None:
     live = [*keys_of(LIVE_BINDINGS), *keys_of(DASHBOARD_BINDINGS)]
-    # a lesson has these first, where one is played, then a chosen cell of the heat map; in a list
-    # S keeps a picture at once
+    # Enter also acts in a lesson that is played and in a chosen cell of the heat map, Esc there as
+    # well; S saves a picture of a list at once
     several = {"enter": 3, "escape": 4, "S": 2}
     assert {key: count for key in live if (count := live.count(key)) > 1} == several
     replay = keys_of(REPLAY_BINDINGS)
-    # these freeze and move in time, which a replay does in its own way
+    # these freeze the screen and move in time; a replay handles them itself
     shared = {"space", "left", "right", "home", "end"}
     assert set(replay) & set(live) == shared
-    # by second in a cell of the heat map
+    # in a cell of the heat map these move by a second
     twice = {"left", "right"}
     assert {key for key in replay if replay.count(key) > 1} == twice
     assert len(replay) == len(set(replay)) + len(twice)
 
 
 def test_the_dashboard_has_few_keys_to_learn() -> None:
-    # without those that move: arrows, digits, Enter, Esc, Tab, space, the length of the charts;
-    # S is counted once
+    # without the keys that move (arrows, digits, Enter, Esc, Tab, space, the length of the charts);
+    # S counts once
     moves = {"freeze", "walk", "zoom", "tab", "everything", "picture"}
     learned = {
         action.id

@@ -1,4 +1,4 @@
-"""A/B: the last changed tunable back and forth; and what the CPUs panel says of the time before."""
+"""A/B: the last changed tunable back and forth; and how the CPUs panel shows the time before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line of the answer on the dashboard and the home screen."""
+"""The answer line on the dashboard and the home screen."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def test_the_time_of_the_figures_is_said_where_there_is_room() -> None:
 
 
 def test_where_all_is_well_the_time_matters_more_than_the_last_parts() -> None:
-    """The panels below show the last second: its figures differ."""
+    """The panels below show only the last second, so the line has to show that its figures are of
+    more."""
     quick = "vda answers in 243 µs (p99) at 2.3 % busy; no queue (0.09 in flight)"
     well = Answer("vda", "well", GOOD, quick, over_s=5)
     assert text(well, 80) == f" ● {quick:70}in 5 s"
@@ -133,7 +134,7 @@ def test_the_answer_on_a_run_is_of_the_past_once_it_has_ended() -> None:
 
 @pytest.mark.parametrize("last_step", [0, 1])
 def test_a_replay_that_has_ended_answers_of_its_run(last_step: int) -> None:
-    """The seconds behind the last run are too few to tell anything, or are counted to it."""
+    """The seconds after the last run are too few for an answer; some are counted as the run's."""
     target, said = Target(DEVICE, "/dev/sda", "sda", ("sda",)), []
     state = LiveState()
     for n in range(1, 9):
@@ -203,7 +204,7 @@ def test_the_result_of_a_run_stays_until_the_next_one() -> None:
 
 @pytest.mark.parametrize(("seconds", "compared"), [(4, True), (1, False)])
 def test_a_result_is_not_compared_with_a_point_of_a_second(seconds: int, compared: bool) -> None:
-    """After a sweep of points of a second: +411 % to the last one, at another depth."""
+    """Compared with the last point of a sweep, at another depth, a run had +411 % IOPS."""
     state, t = LiveState(), 1.0
     for step, length in ((1, seconds), (2, 4)):
         state.apply(StepStarted(t, step, "randread-4k", "randread 4k", (), True))

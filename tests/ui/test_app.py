@@ -87,7 +87,8 @@ async def settle(pilot: Pilot[int]) -> None:
 
 
 async def wait_until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
-    """Wait for the effects of a thread, a timer or a process: far longer than any takes."""
+    """Wait for the effects of a thread, a timer or a process. Fails after far more time than they
+    need."""
     for _ in range(3000):
         await settle(pilot)
         if condition():
@@ -97,7 +98,7 @@ async def wait_until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
 
 
 async def finish_workers(app: App[int]) -> None:
-    """Wait until all background work is done; what later work replaced is done as well."""
+    """Wait until all background work is done, including work that later work replaced."""
     while app.workers:
         with contextlib.suppress(WorkerCancelled):
             await app.workers.wait_for_complete()
@@ -287,7 +288,7 @@ async def test_a_second_repaints_one_tile_of_each_chart() -> None:
             fake.tick(1)
             await settle(pilot)
             counts.append(len(touched))
-        # the name at the end of a line may be in the next tile; all move on now and then
+        # a curve's name at the end of a line may be in the next tile; now and then all tiles move
         assert sum(2 <= count <= 3 for count in counts) >= 4
 
 
@@ -311,7 +312,7 @@ async def test_freezing_stops_the_display_but_not_the_measurement() -> None:
 
 
 def figures(app: IopstuiApp) -> str:
-    """Text of the dashboard without header, message and footer, which still change."""
+    """Text of the dashboard without header, messages and footer, which change meanwhile."""
     return "\n".join(screen_text(app).split("\n")[2:-4])
 
 

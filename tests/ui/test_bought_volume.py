@@ -36,7 +36,7 @@ async def render_volume(size: tuple[int, int], volume: str, gib: float) -> str:
 async def test_credits_are_in_the_first_line_and_limits_on_the_chart(
     size: tuple[int, int],
 ) -> None:
-    # the fakes do more IOPS than a burst allows, so the lines are below
+    # the fakes do more IOPS than the volume's burst allows, so its lines are below their curve
     text = await render_volume(size, "aws/gp2", 100)
     assert "gp2: burst for ≤ " in text.splitlines()[0]
     assert UTF8.level * 8 in text

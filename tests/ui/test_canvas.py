@@ -24,7 +24,7 @@ RED = Style(color="red")
 
 
 class Terminal:
-    """Shows what it is sent; styles are left out."""
+    """A terminal that shows what it receives, without styles."""
 
     def __init__(self, screen: CanvasScreen) -> None:
         self._screen = screen
@@ -38,7 +38,7 @@ class Terminal:
         return [strip.text for strip in compositor.render_strips()]
 
     def take(self, update: Any) -> None:
-        """An update on its way."""
+        """Receive an update."""
         plain = re.sub(r"\x1b\[[\d;]*m", "", update.render_segments(self._console))
         for row, column, text in SENT.findall(plain):
             y, x = int(row) - 1, int(column) - 1
@@ -46,7 +46,7 @@ class Terminal:
             self.cells[y][x : x + len(text)] = text
 
     def shows(self) -> list[str]:
-        """Its rows."""
+        """The rows that the terminal shows."""
         return ["".join(row) for row in self.cells]
 
 

@@ -116,7 +116,7 @@ def test_any_values_give_a_picture_of_the_right_size(
 
 
 def by_plotext(heights: list[float], joined: bool, rows: int) -> list[str]:
-    """The same by plotext: the dots of one column of characters."""
+    """The same drawn by plotext: the dots of one column of characters."""
     plotext = plotting.load_plotext()
     figure = plotext.figure
     figure.clear.data()
@@ -146,7 +146,7 @@ def test_dots_match_plotext_and_lines_pass_the_same_rows() -> None:
     rng = random.Random(7)
     for _ in range(300):
         rows = rng.randint(1, 24)
-        # not on the border of two rows, where either is right
+        # not on the border of two rows, where both rows are right
         heights = [(rng.randrange(4 * rows) + 0.5) / (4 * rows) for _ in range(2)]
         drawn = [
             plotting.draw(dict(enumerate(heights)), 0, 1, rows, "braille", joined)
@@ -170,7 +170,7 @@ def test_a_line_that_leaves_the_picture_is_drawn_to_the_edge() -> None:
 
 
 def test_plotext_does_not_abort_the_process() -> None:
-    """Its compiled kernel asserts; input from here must never trigger that."""
+    """Its compiled kernel aborts on failed assertions, which input from here must never cause."""
     code = (
         "import random\n"
         "from iopstui.ui.draw.charts import plotting\n"

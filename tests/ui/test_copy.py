@@ -1,4 +1,4 @@
-"""Key y copies through the terminal (OSC 52), and the terminal is told of ends and findings."""
+"""Key y copies through the terminal (OSC 52); the end of a run and findings notify the terminal."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ async def test_y_copies_the_page_and_the_row_under_the_cursor() -> None:
         await pilot.press("y")
         await settle(pilot)
         assert app.clipboard.startswith("1  ") and "\n" not in app.clipboard
-        # in a filter it is a letter
+        # in a filter, y is a letter
         before = app.clipboard
         await pilot.press("slash", "y")
         await settle(pilot)
@@ -152,7 +152,8 @@ async def test_the_home_screen_copies_whole_names_however_narrow_it_is() -> None
         assert first.startswith(f"host {os.uname().nodename}, 20") and first.endswith(" UTC")
         assert row.startswith(f"NAME nvme0n1, MODEL {model}, SIZE ")
         assert row.endswith(f"MOUNTED {mountpoint}"), "no titles without figures"
-        # beside its message no single letters of the rows below
+        # the message reaches the right edge, so no single letters of the rows below remain beside
+        # it
         assert app.screen.query_one(Toast).region.right == app.size.width
 
 
@@ -167,7 +168,7 @@ async def test_the_terminal_is_told_of_ends_and_findings_on_request(
         written: list[str] = []
         assert app._driver is not None
         monkeypatch.setattr(app._driver, "write", written.append)
-        for _ in range(2):  # a finding that holds is reported again
+        for _ in range(2):  # a finding that is still true is reported again
             fake.sink(FindingReported(5.0, FOUND))
         fake.finish()
         await settle(pilot)

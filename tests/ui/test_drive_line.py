@@ -71,7 +71,7 @@ def test_a_kernel_name_cannot_send_escape_sequences_to_the_terminal() -> None:
 def test_the_device_panel_and_the_queue_map_show_the_drive() -> None:
     state = LiveState(("nvme0n1",))
     state.apply(FrameReady(3.0, replace(measured(), nvme={"nvme0": drive(FINE)})))
-    # a later second without a reading keeps the last one
+    # a later second without a reading keeps the last reading
     state.apply(FrameReady(4.0, fakes.frame(4, fakes.interval(4))))
     rows = kernel_panel.rows(state, fakes.ON_DISK, 120, 5, UTF8)
     lines = ["".join(text for text, _ in row) for row in rows]
@@ -80,7 +80,7 @@ def test_the_device_panel_and_the_queue_map_show_the_drive() -> None:
     assert not any("47 °C" in text for row in small_rows for text, _ in row)
     frame = replace(measured(), nvme={"nvme0": drive(FINE)})
     assert queue_map(frame=frame)[1].startswith("nvme0  47 °C")
-    # a drive of another disk is not shown there
+    # another disk's drive is not shown there
     second_drive = replace(drive(FINE), devices=("nvme1n1",))
     assert "°C" not in queue_map(frame=replace(frame, nvme={"nvme1": second_drive}))[1]
 

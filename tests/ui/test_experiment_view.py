@@ -45,7 +45,7 @@ async def settled(pilot: Pilot[int]) -> None:
 
 
 async def wait_until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
-    """Wait for the effects of a worker's answer."""
+    """Wait for the effects of a worker's result."""
     for _ in range(500):
         await settled(pilot)
         if condition():
@@ -60,7 +60,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def form(pilot: Pilot[int], key: str = "w") -> ExperimentForm:
-    """Open the form without waiting."""
+    """Open the form, and wait for its plan to be checked."""
     await pilot.pause()
     await pilot.press(key)
     await pilot.pause()
@@ -274,7 +274,7 @@ async def test_mistakes_are_shown_in_the_form_and_start_nothing() -> None:
 
 @dataclass
 class Talkative(lab.FakeLaboratory):
-    """Its preview needs more than 24 rows for more than two repeats."""
+    """An experiment whose preview needs more than 24 rows for more than two repeats."""
 
     def preview(self, plan: Plan) -> PreparedExperiment:
         ready = super().preview(plan)
@@ -297,7 +297,7 @@ async def test_the_form_scrolls_to_what_does_not_fit() -> None:
         await settled(pilot)
         assert pane.scroll_y == 0
         type_in(screen, repeats="2")
-        # the end of the new plan is there, and all of it fits
+        # the end of the new plan is shown, and the plan fits
         await wait_until(
             pilot, lambda: "last" in form_text(screen) and "word" not in form_text(screen)
         )
@@ -582,7 +582,7 @@ DISTURBED = ("CPU 0, 1 were full: other programs used at least 160 % of a CPU th
 
 
 async def disturbed_sweep(pilot: Pilot[int], plan: Plan) -> None:
-    """All of its points are disturbed and unsteady."""
+    """A sweep whose points are all disturbed and unsteady."""
     under = await begin(pilot, plan, 0, running=False)
     for index in range(plan.points):
         event = lab.point_finished(plan, index)

@@ -133,7 +133,7 @@ def test_a_finding_of_an_ended_run_names_the_run() -> None:
     assert "run 1 (ended)  seconds 0:06-0:09" in listed(after)
     (line,) = finding_line.texts(after, None)
     assert line.startswith("In run 1 (ended): ") and ". Next: a  try rq_affinity" in line
-    # one between runs is of now
+    # a finding between two runs has not ended
     later = state(*during, StepFinished(11.0, 1, 0, "", False), FindingReported(20.0, found))
     assert "(ended)" not in text(later)
 
@@ -283,12 +283,12 @@ def test_a_finding_shows_since_when_it_holds_and_the_key_of_its_test() -> None:
     live_state = state(STARTED, FindingReported(5.0, IN_DOUBT))
     assert "(since 0:02): depth 8 → 32: stays" in text(live_state)
     assert "Next: t runs bs=8k  twice the block size" in text(live_state)
-    # reported again with the figures of newer seconds
+    # reported again, with the figures of later seconds
     live_state.apply(FindingReported(35.0, replace(IN_DOUBT, since=32.0, until=35.0)))
     live_state.t = 64.0
     assert "(since 0:02): depth" in text(live_state)
     assert "0:02  run 1  active now  seconds 0:32-0:35" in listed(live_state)
-    # of a run that has ended: the seconds of its figures
+    # after the end of its run the line shows the seconds of its figures
     live_state.apply(StepFinished(65.0, 1, 0, "", False))
     assert "(0:32-0:35): depth" in text(live_state)
     assert "0:02 to 0:35  run 1 (ended)" in listed(live_state)

@@ -89,7 +89,7 @@ def start_events(name: str, at: int) -> list[Object]:
 
 
 def lines(names: list[str], seconds: int) -> list[tuple[str, Object]]:
-    """Rows of hosts: the third is slow; the second is silent after ten seconds."""
+    """Rows of hosts: the third host is slow; the second is silent after ten seconds."""
     rows = [(name, row) for at, name in enumerate(names) for row in start_events(name, at)]
     for t in range(1, seconds + 1):
         for at, name in enumerate(names):
@@ -197,7 +197,7 @@ def four_hosts() -> list[str]:
 async def four_hosts_after(
     seconds: int, size: tuple[int, int] = (120, 36)
 ) -> AsyncIterator[tuple[FleetApp, Runs, Pilot[int]]]:
-    """Their screen, once these seconds are played."""
+    """The screen of four hosts after these seconds."""
     app, runs = make_app(four_hosts())
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
@@ -222,15 +222,15 @@ async def test_each_of_four_hosts_has_a_row_and_can_be_opened() -> None:
         await pilot.press("escape")
         await wait_until(pilot, lambda: shows(app, "3 of 4 hosts"))
         assert runs.details[-1] == ("node03", False)
-        # the host of the answer is the first
+        # the answer is about node02, which is listed first
         await pilot.press("up", "up", "enter")
         await wait_until(
             pilot, lambda: shows(app, "node02 lost: its connection has ended /mnt/shared")
         )
-        # its charts end where it did
+        # the charts of node02 end when it was lost
         one = app.source.one
         assert one is not None and one.state.history.end == pytest.approx(10.0)
-        # q leads back, too
+        # q leads back to all hosts, too
         await pilot.press("q")
         assert app.source.one is None
         await pilot.press("q")
@@ -274,7 +274,7 @@ async def test_up_and_down_show_the_next_host_while_one_is_shown() -> None:
         await pilot.press("enter")
         board = app.dashboard
         assert isinstance(board, FleetDashboard)
-        # its charts come first, and the hosts are where they were
+        # the host's charts come first, and the list of hosts is where it was
         assert board.tab == 0 and shows(app, "[ 1 IOPS ]") and shows(app, "5 CPUs")
         await pilot.press("down")
         await settle(pilot)
@@ -296,7 +296,7 @@ def listed(app: FleetApp) -> list[str]:
 @pytest.mark.parametrize("watching", [False, True], ids=["fio", "watched"])
 @pytest.mark.parametrize("sends_sums", [False, True], ids=["lines", "sums"])
 def test_a_host_without_a_device_shows_no_zeros(watching: bool, sends_sums: bool) -> None:
-    """As on tmpfs: its I/Os are known only from fio."""
+    """A host on tmpfs: only fio knows its I/Os."""
     state, merger = FleetState(), Merger()
     merger.on_interval = lambda name, slot, merged: state.apply(host_figures(name, slot, merged))
     state.apply(FleetRunStarted(1, ("node01",), float(START_S), "" if watching else JOB, watching))
@@ -316,7 +316,8 @@ def test_a_host_without_a_device_shows_no_zeros(watching: bool, sends_sums: bool
 
 
 async def click(pilot: Pilot[int], label: str, times: int = 1) -> None:
-    """On the first of the words on the screen that stands in a row with "state" or is a host."""
+    """Click on the label in the heading of the list of hosts, or else on the host of that name
+    below."""
     app = pilot.app
     rows = screen_text(app).splitlines()  # type: ignore[arg-type]
     y = next(y for y, row in enumerate(rows) if "state" in row and "util%" in row)
@@ -362,7 +363,8 @@ async def test_o_and_capital_o_sort_by_every_column_from_both_ends() -> None:
 
 
 def with_probe(rows: list[tuple[str, Object]]) -> list[tuple[str, Object]]:
-    """All but the first host's have the device's own latencies, of a bucket at 250 µs."""
+    """The rows of all hosts but the first with the device's own latencies, in a bucket at 250
+    µs."""
     none: Object = {"ios": 0, "bins": {}}
     reads = {"ios": 9000, "bins": {str(bucket_key(250_000)): 9000}}
     device = {"seconds": 1.0, "read": reads, "write": none, "discard": none, "missed": 0.0,
@@ -448,7 +450,7 @@ async def test_a_page_over_the_end_of_a_run_leaves_no_stale_picture() -> None:
         await pilot.press("escape")
         await settle(pilot)
         await pilot.press("space")
-        # all that has changed is sent to the terminal, though no second comes any more
+        # all changes are sent to the terminal, although no further second comes
         await wait_until(
             pilot, lambda: app.dashboard is not None and not app.dashboard.canvas.has_changes
         )
@@ -478,7 +480,7 @@ async def test_a_recording_is_played_and_searched() -> None:
         await wait_until(pilot, lambda: shows(app, "REPLAY 0:29 / 0:29"))
         assert shows(app, "run 1: ") and not shows(app, "r runs it again")
         last = app.source.hosts.number
-        # it begins with the end of the first second
+        # the replay begins with the end of the first second
         assert last == START_S + 29 and app.source.all.history.end == pytest.approx(29.0)
         await pilot.press("home")
         await wait_until(
@@ -504,7 +506,7 @@ async def test_a_recording_is_a_bar_with_its_marks_that_can_be_clicked() -> None
         assert not shows(app, "its own"), "a host's"
         screen = screen_text(app).splitlines()
         y = next(y for y, line in enumerate(screen) if line.rstrip().endswith("─ 0:29"))
-        # 9 columns on both sides belong to the position and the length
+        # position and length take 9 columns at each side of the strip
         await pilot.click(offset=(9 + 51 * 2, y))
         await wait_until(pilot, lambda: shows(app, "REPLAY 0:29 / 0:29"))
         await pilot.click(offset=(9 + 51, y))
@@ -528,7 +530,7 @@ async def test_a_host_stays_open_when_the_recording_is_stepped() -> None:
         assert app.source.one is not None
         await pilot.press("left")
         await wait_until(pilot, lambda: shows(app, "REPLAY 0:11 / 0:29"))
-        # a jump back begins anew with all hosts; it is shown again once it has come
+        # a jump back starts again with all hosts, and shows this host as soon as it reports
         await wait_until(pilot, lambda: app.source.one is not None)
         assert shows(app, "four.jsonl › node0")
         await pilot.press("escape", "left")
@@ -663,7 +665,7 @@ def test_an_opened_host_continues_after_its_run_and_restarts_with_the_next() -> 
         "since": 1.0, "until": 3.0,
     }}  # fmt: skip
     view.apply(HostRow("node01", event))
-    # its keys are those of all hosts
+    # the keys of a host's findings would act on all hosts, so none is shown
     finding = state.findings.entries[-1].finding
     assert (finding.key, finding.test, finding.since, finding.until) == ("", (), 34.0, 36.0)
     view.apply(HostRow("node01", {**frame(0, 50, 5000, 300_000), "t": 1.0}))
@@ -684,11 +686,11 @@ async def test_disks_are_watched_between_runs_and_the_result_stays_visible() -> 
         assert "run 1: 34.0k IOPS" in text and "figures of its last second" in text
         inner = [line.strip("│ ") for line in text.splitlines()]
         rows = {line.split()[0]: line for line in inner if line.startswith("node")}
-        # no p99 without a job, and its column stays
+        # without a job there is no p99, but its column stays
         assert rows["node01"].split()[3:7] == ["–", "300µs", "71", "watched"]
         assert "its connection has ended" in rows["node02"] and " 71 " in rows["node02"]
         assert app.fleet.last is not None and app.fleet.last.exit_lines == ("all hosts",)
-        # the figures age while nothing arrives
+        # the age of the figures is shown when no new ones arrive
         app.feed._last_frame_s -= 3000
         app.feed.paint_if_old(SHOW_AGE_AFTER_S)
         assert app.dashboard is not None and (app.dashboard.own_cost.age_s or 0) >= 3000

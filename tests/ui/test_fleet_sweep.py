@@ -56,12 +56,12 @@ def tell_sweep(runs: Runs, axis: str) -> None:
 
 
 def plan_text(app: FleetApp) -> str:
-    """What the form says below its fields."""
+    """The text below the form's fields."""
     return str(getattr(app.screen, "plan_text", ""))
 
 
 def recorded(names: list[str]) -> tuple[FleetApp, Runs]:
-    """A screen on which no sweep can be started."""
+    """The screen of a replay, on which no sweep can be started."""
     runs = Runs(names)
     return FleetApp(FleetController(runs, "node[01-99]", JOB), (), JOB, replay=True), runs
 
@@ -98,7 +98,7 @@ async def test_the_form_starts_a_sweep_and_its_page_fills_up() -> None:
         await wait_until(pilot, lambda: shows(app, "point 2 of 2"))
         assert shows(app, "it needs 4 points, but there is 1 point")
         assert unbound_keys(app.screen) == []
-        # it continues without its page, and no key disturbs it
+        # the sweep continues without its page, and no key disturbs it
         await pilot.press("escape", "right_square_bracket", "K")
         await wait_until(pilot, lambda: shows(app, "is running; x stops it"))
         assert runs.asked == 0 and shows(app, "Show the sweep") and shows(app, "idle")
@@ -108,7 +108,7 @@ async def test_the_form_starts_a_sweep_and_its_page_fills_up() -> None:
         swept.end(stopped=True)
         await wait_until(pilot, lambda: shows(app, "stopped after 1 of 2 points"))
         await pilot.press("x")
-        # what a key has stopped has not failed
+        # a sweep that a key has stopped has not failed
         assert runs.stops == 1 and app.fleet.last is not None and app.fleet.last.code == 0
         await pilot.press("n")
         await wait_until(pilot, lambda: "points, about" in plan_text(app))

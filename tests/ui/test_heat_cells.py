@@ -70,7 +70,7 @@ async def test_keys_choose_a_cell_and_list_its_requests(size: tuple[int, int]) -
         assert heat_board(app).chosen_cell is None, "there is no heat map"
         await pilot.press("2", "h", "h", "up")
         await settle(pilot)
-        # the slowest of the newest second: 4 of them
+        # the slowest cell of the last second has 4 requests
         assert (
             heat_board(app).frozen_at == 5.0 and cell(app).by_device and cell(app).cell.count == 4
         )
@@ -112,7 +112,7 @@ async def test_clicks_choose_a_cell_and_list_its_requests() -> None:
         await settle(pilot)
         assert isinstance(app.screen, SlowList) and shows(app, "3 of the cell's 3 requests")
         await pilot.press("escape")
-        # nothing is counted there: only the second is shown
+        # the cell is empty, so only the second is shown
         await pilot.click(offset=(column_of(app, heat, 5.0), row + 2))
         await settle(pilot)
         assert heat_board(app).frozen_at == 5.0 and heat_board(app).chosen_cell is None
@@ -126,7 +126,7 @@ async def test_the_list_of_fio_s_map_explains_the_comparison() -> None:
         await settle(pilot)
         page = app.screen
         assert isinstance(page, SlowList) and shows(app, "fio measured")
-        # no request of 30 ms is of a cell of less
+        # requests of 30 ms don't belong to a cell of shorter times
         assert "in" not in column(page, "CELL")
         assert shows(app, "from allocation to completion")
 
@@ -137,7 +137,7 @@ async def test_both_maps_share_one_column_of_cells() -> None:
         await probed(app, pilot)
         await pilot.press("h", "h", "h", "down")
         await settle(pilot)
-        # it begins in the device's, whose I/Os are the requests
+        # the device's map is first, because its I/Os are the requests
         assert cell(app).by_device and cell(app).cell.count == 4
         await pilot.press("up")
         await settle(pilot)

@@ -174,7 +174,7 @@ async def test_several_devices_are_marked_and_opened_together() -> None:
         await settle(pilot)
         await finish_workers(app)
         await settle(pilot)
-        # in the order of marking; marking again removes the mark
+        # marks are listed in the order of marking; marking a disk again removes its mark
         await pilot.press("p", "down", "down", "down", "space")
         assert "marked: sdb; Enter opens it" in words(app)
         await pilot.press("up", "space", "up", "space")

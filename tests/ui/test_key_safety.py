@@ -32,7 +32,7 @@ OWN: dict[str, str] = {
     "w": "", "c": "",
 }  # fmt: skip
 FILTERED = "bkvfou?"
-"""In these the first Escape drops what was typed."""
+"""In these lists the first Escape only clears the filter."""
 
 
 def named(character: str) -> str:
@@ -48,7 +48,7 @@ async def type_at_once(pilot: Pilot[int], characters: str) -> None:
 
 
 class Watched:
-    """Calls made to the session and its dashboard."""
+    """The calls to the session, and the state of the dashboard."""
 
     def __init__(self, app: IopstuiApp, fake: fakes.FakeController) -> None:
         self.app, self.fake = app, fake
@@ -163,7 +163,7 @@ async def test_typing_searches_the_help_and_presses_no_key() -> None:
         await pilot.press("question_mark")
         await settle(pilot)
         assert "iodepth: half, double" in render_pictures(app)[".txt"]
-        # a / begins it as elsewhere
+        # a slash begins a filter, as elsewhere
         await pilot.press("slash", *"aqu-sz")
         await settle(pilot)
         text = render_pictures(app)[".txt"]

@@ -1,4 +1,4 @@
-"""The help says once which keys have moved."""
+"""The help lists once the keys that have moved since earlier versions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_new_user_knows_the_keys(used: Path) -> None:
 
 
 async def test_the_help_says_once_which_keys_have_moved(used: Path) -> None:
-    used.touch()  # as earlier versions did
+    used.touch()  # as earlier versions left it
     assert not preferences.is_first_use()
     app = make()
     async with app.run_test(size=(120, 36)) as pilot:

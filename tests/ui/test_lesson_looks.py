@@ -9,7 +9,7 @@ from lesson_fakes import lesson, make
 from test_app import settle
 from textual.pilot import Pilot
 
-# terminal size, started runs
+# name: (terminal size, number of started runs)
 SCENES: dict[str, tuple[tuple[int, int], int]] = {
     "80x24-ask": ((80, 24), 0),
     "120x36-run": ((120, 36), 1),

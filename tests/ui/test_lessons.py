@@ -249,7 +249,7 @@ async def test_a_lesson_resumes_where_it_was_left() -> None:
         await measured(session, pilot)
         await press(pilot, "escape")
         await wait_until(pilot, lambda: len(session.back) > 1)
-        # a value that the user has changed meanwhile is restored
+        # a value that the user has changed meanwhile is restored to the user's value
         assert session.back[-1] == (("rq_affinity", "0"),)
         assert shelf.begun[0].answers == {"guess": "b"}
         await press(pilot, "l")
@@ -353,7 +353,7 @@ def test_lessons_of_a_job_with_own_files_explain_what_is_missing() -> None:
 
 
 def test_facts_that_cannot_be_shown_are_known_in_advance(tmp_path: Path) -> None:
-    # no device with a request queue: its scheduler can't be turned
+    # not a device with a request queue, so there is no scheduler to set
     target = Target(DIRECTORY, str(tmp_path), None, (), "no block device", "tmpfs", "/")
     needs = TEXT.replace("[run: deep]", "[run: deep]\nneeds = can.scheduler\nwhy = no scheduler")
     shelf = Lessons(target, lambda: {}, load_lessons=lambda: [lesson(needs)])

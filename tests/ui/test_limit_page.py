@@ -1,4 +1,4 @@
-"""The search for a limit on the screen: its curve, its keys, and what it keeps others from."""
+"""The search for a limit on the screen: its curve, its keys, and what cannot be done meanwhile."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_running_search_says_where_it_is(width: int, height: int) -> None:
     assert rows[2].strip() == "So far: 918 to 977/s at 95 %"
     assert rows[-1].rstrip().endswith("as it is (closed loop)")
     assert len(rows) == height if height == 30 else len(rows) >= height
-    # a point for each run, from the left to the right and upwards
+    # a point for each run, rising from left to right
     begin = next(n for n, row in enumerate(rows) if "P99 against rate" in row) + 2
     plot = [row[8:] for row in rows[begin:]]
     plot = plot[: next(n for n, row in enumerate(rows[begin:]) if "RATE/S" in row) - 1]
@@ -137,7 +137,7 @@ async def test_the_palette_asks_for_the_latency_and_opens_the_page(
         assert asked == ["clat.p99<=1ms"] and isinstance(app.screen, LimitPage)
         assert shows(app, "P99 against rate") and shows(app, "x Stop")
         await pilot.press("escape")
-        # it goes on, and nothing else measures meanwhile
+        # the search goes on, and nothing else may measure meanwhile
         await pilot.press("w")
         await settle(pilot)
         assert shows(app, "the search for a limit is running; r stops it")

@@ -1,4 +1,4 @@
-"""Marks with words, and the means between them: on the chart, and in the table after q."""
+"""Marks with labels, and means between marks: on the chart, and in the table after q."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def test_a_mark_shows_its_text_and_the_means_after_it() -> None:
         mean = app.state.mark_intervals.all[-1].iops
         assert mean is not None and f"▾off: ⌀ {mean / 1000:.1f}k" in screen_text(app)
         assert "╌" in screen_text(app)
-        # given up, there is none; the next without words is the first number
+        # Escape sets no mark; a mark without a label gets the first number
         before = len(fake.calls)
         await pilot.press("m", "x", "escape")
         assert len(fake.calls) == before

@@ -72,8 +72,8 @@ async def test_keys_of_one_packet_with_escape_are_freed() -> None:
         counts = []
         for _ in range(3):
             for _ in range(2):
-                # a list is opened, and closed together with what opens the next one; then keys
-                # that Textual does not know
+                # e opens a list, Escape and f close it and open the next one, all in one packet;
+                # then a sequence that Textual does not know
                 for message in [*typed.feed("e"), *typed.feed("\x1bf"), *typed.feed("\x1b[?9z")]:
                     app.post_message(message)
                 await settle(pilot)

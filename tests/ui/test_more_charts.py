@@ -30,7 +30,7 @@ async def test_more_charts_are_below_the_others_or_beside_them_on_wide_screens(
         text = screen_text(app)
         assert queue.shown is bandwidth.shown is ("Device queue" in text) is visible
         assert (any(tile.text().strip() for tile in queue.tiles)) is visible
-        # two runs over each other have no queue of their own, and one pane has the whole screen
+        # an overlay of two runs has no chart of the queue, and a single pane fills the screen
         for steps, alone in (((1, 2), None), ((), 0)):
             app.dashboard.overlay.steps = steps
             app.dashboard.show_fullscreen(alone)
@@ -71,7 +71,7 @@ async def test_charts_side_by_side_show_the_same_time_span(width: int) -> None:
         boxes = [chart.title.box for chart in (iops, latency, queue)]
         ends = [box.x + box.width for box in boxes]
         assert [box.x for box in boxes] == [0, *ends[:2]] and ends[2] == width
-        # two runs over each other have all of the width
+        # an overlay of two runs uses the whole width
         app.dashboard.overlay.steps = (1, 2)
         app.dashboard.relayout()
         await settle(pilot)

@@ -84,7 +84,7 @@ async def test_a_click_on_a_chart_shows_that_second_in_all_panels() -> None:
 
 
 def row_with(app: IopstuiApp, title: str) -> str:
-    """The row with the text."""
+    """The row of the screen with this text."""
     return screen_text(app).split("\n")[find_text(app, title)[1]]
 
 

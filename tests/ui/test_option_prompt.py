@@ -1,4 +1,5 @@
-"""`:`: fio is asked before the dialog closes, names are completed, earlier options come back."""
+"""Key `:`: fio checks an option before the dialog closes, names are completed, earlier options
+return."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ async def test_a_wrong_option_is_corrected_in_the_same_field() -> None:
         assert isinstance(app.screen, OptionPrompt)
         assert "fio has no option iodepht. Did you mean iodepth?" in prompt_message(app)
         assert prompt_value(app) == "iodepht=8" and not app.jobs.overrides
-        # the next letter removes the message; up and down find only the draft
+        # the next letter removes the message; the arrow keys find only the draft
         await pilot.press("up", "down", "ctrl+u")
         assert "fio has no option" not in prompt_message(app)
         await enter(pilot, "iodepth=8")

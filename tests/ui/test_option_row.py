@@ -1,4 +1,4 @@
-"""The changed option as steps below the charts."""
+"""An option that was changed between runs, as steps below the charts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Two runs over each other: their samples from the beginning of each, and how they are chosen."""
+"""An overlay of two runs: samples counted from the beginning of each run; how the runs are
+chosen."""
 
 from __future__ import annotations
 

@@ -139,8 +139,8 @@ def test_the_last_output_does_not_wait_for_a_picture(terminal: StoppedTerminal) 
 def test_a_stopped_terminal_shows_the_last_output_when_it_is_left(
     terminal: StoppedTerminal,
 ) -> None:
-    """The process ends then, and the thread with it."""
-    tty.setraw(terminal.slave)  # one that the kernel says has no room
+    """The process and its writer thread end then."""
+    tty.setraw(terminal.slave)  # in raw mode the kernel reports a full buffer
     terminal.output.write("x" * 500_000)
     while select.select([], [terminal.slave], [], 0)[1]:
         time.sleep(0.01)

@@ -357,7 +357,8 @@ def test_a_blank_precedes_the_right_part_of_the_job_line() -> None:
 
 
 def test_neither_the_end_nor_the_time_jumps_when_fio_rounds() -> None:
-    """A run of a minute, as fio reports it: documents are a second apart, except for some ms."""
+    """A run of a minute. fio's documents are a second apart, except for some ms, and it rounds
+    times."""
     live_state = state(STARTED)
     lines = []
     for n, (elapsed, eta) in enumerate([(2, 59), (2, 58), (4, 57), (4, 56), (6, 55)], 1):
@@ -431,7 +432,7 @@ def test_an_error_stays_visible_and_is_not_marked_by_colour_alone() -> None:
     live_state = state(Notice(1.0, "error", "fio died"), Notice(1.2, "info", "fio: detail"))
     assert "error: fio died" in text(bars.message_line(live_state, None, None, 80, UTF8))
     assert [entry.text for entry in live_state.log.entries] == ["fio died", "fio: detail"]
-    # but the effect of a key is reported at once
+    # but the result of a key is shown at once
     live_state.add_message("info", "bs=8k from the next run on")
     assert "bs=8k from" in text(bars.message_line(live_state, None, None, 80, UTF8))
 

@@ -129,7 +129,7 @@ async def test_the_activity_of_disks_is_shown_beside_them() -> None:
         assert row_of(app) == ["300", "0", "3.00", "42 %"]
         assert names(app) == ["nvme0n1", "sda"], "by name"
         assert app.screen.query_one(DataTable).cursor_row == 0, "it moves with keys alone"
-        # a list that is filled anew keeps them
+        # a list that is filled again keeps its figures
         await pilot.press("slash", "s", "d", "a")
         assert names(app) == ["sda"] and row_of(app) == ["300", "0", "3.00", "42 %"]
 
@@ -300,7 +300,7 @@ async def test_typing_narrows_the_list_and_escape_drops_it() -> None:
         assert names(app) == [] and "No disk has all" in words(app)
         await pilot.press("backspace", "escape")
         assert names(app) == everything and app.is_running
-        # q leaves; behind a slash it is a letter
+        # q leaves the screen; after a slash it is a letter
         await pilot.press("slash", "q")
         assert names(app) == [] and isinstance(app.screen, HomeScreen)
         assert "filter: q" in app.screen.query_one(KeyLine).text
@@ -388,7 +388,7 @@ def test_names_of_a_tree_and_long_paths() -> None:
 
 def test_the_last_minute_shows_its_worst_seconds() -> None:
     activity = Activity()
-    # what was before the first second is not known
+    # nothing is known of the time before the first second
     assert activity.sparkline(10) == " " * 10
     activity.add(changed(LOAD, util=0.0), 1.0)
     assert activity.sparkline(10) == " " * 9 + "▁"
@@ -398,7 +398,7 @@ def test_the_last_minute_shows_its_worst_seconds() -> None:
         activity.add(changed(LOAD, util=100.0 if second == 59 else 0.0), 3.0 + second)
     assert activity.sparkline(10) == "▁" * 9 + "█" and activity.mean == pytest.approx(100 / 60)
     assert activity.sparkline(10, PLAIN_BARS).isascii()
-    # the user was elsewhere for half a minute, and then a reading came two seconds late
+    # nothing was read for half a minute, and then a reading came two seconds late
     activity.add(changed(LOAD, util=100.0), 93.0)
     assert activity.sparkline(60) == "▁" * 28 + "█" + " " * 30 + "█"
     activity.add(disk_of(3.0, util=50.0), 96.0)
@@ -641,7 +641,7 @@ async def test_without_disks_the_picker_explains_what_works() -> None:
         await pilot.press("r")
         await settle(pilot)
         assert render_pictures(app)[".txt"].count("No disk here") == 2, "at the top, too"
-        # a filter has its own message
+        # a filter without a match has its own message
         await pilot.press("slash", "x")
         assert "No disk here" not in render_pictures(app)[".txt"]
 
@@ -763,7 +763,7 @@ async def test_new_figures_are_painted_in_their_places(monkeypatch: pytest.Monke
     async with app.run_test(size=(160, 45)) as pilot:
         home = (await open_picker(pilot)).screen
         assert isinstance(home, HomeScreen)
-        # the first second sorts the list
+        # the list is sorted after the first second
         home._tick()
         await settle(pilot)
         layouts: list[object] = []

@@ -1,4 +1,4 @@
-"""Key S saves any screen in two new files and touches nothing else."""
+"""Key S saves any screen in two new files and changes no other file."""
 
 from __future__ import annotations
 

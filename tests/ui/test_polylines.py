@@ -1,4 +1,4 @@
-"""Curves without plotext: the same interface with an own implementation."""
+"""Curves without plotext: our own implementation of the same interface."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def draw(points: Points, marker: str, columns: int = 24, rows: int = 4) -> list[
 def test_a_wave_in_braille(without: None) -> None:
     drawn = draw(WAVE, "braille")
     assert [len(row) for row in drawn] == [24] * 4
-    # a wave begins and ends in the middle, has its top before its bottom, and no gap
+    # the wave begins and ends at middle height, has its top before its bottom, and no gap
     columns = ["".join(column) for column in zip(*drawn, strict=True)]
     assert all(column.strip() for column in columns)
     assert drawn[0].strip() and drawn[3].strip()
@@ -60,8 +60,8 @@ def test_any_points_give_a_picture_of_the_right_size(
 
 
 def test_it_draws_what_plotext_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not dot by dot: a line's slope is rounded differently. But where something is, and where
-    nothing."""
+    """Not dot by dot, because slopes are rounded differently. But at least 90 % of the cells are
+    equal."""
     assert plotting.load_plotext() is not None
     theirs = draw(WAVE, "*")
     monkeypatch.setattr(plotting, "_plotext", None)

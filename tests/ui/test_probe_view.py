@@ -1,4 +1,4 @@
-"""What the probe shows: the page, the charts, the key."""
+"""The probe on the screen: its page, its charts, its key."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_page_shows_what_is_off_and_what_is_starting() -> None:
     assert "Press P" in " ".join(page_text(LiveState(), (), 80).split())
     assert "is starting" in page_text(LiveState(), (LATENCY,), 80)
     assert "was off at this time" in page_text(LiveState(), None, 80)
-    # switched off, the seconds before are no longer "this second"
+    # once the probe is off, its last seconds are no longer "this second"
     assert "Device, this second" not in page_text(probed(), (), 80)
     assert "Device, this second" in page_text(probed(), None, 80)
 

@@ -1,4 +1,4 @@
-"""The ramp on the screen: depth after depth by changed runs, then the best one."""
+"""The ramp on the screen: one changed run for each depth, then one with the best depth."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iopstui.ui.parts.ramp import RULE
 
 
 class DeepController(fakes.FakeController):
-    """The title of its runs has their iodepth."""
+    """A session whose runs have their iodepth in the title."""
 
     def run_job(self, job: str, overrides: Mapping[str, str], *, mark: str = "") -> None:
         self.title = f"randread 4k QD {overrides.get('iodepth', '32')} × 1 job"
@@ -32,11 +32,11 @@ async def test_it_stops_where_more_gains_nothing_and_goes_back() -> None:
         for _ in range(40):
             fake.tick()
             await pilot.pause()
-        # the device of the fakes is as fast at every depth
+        # the fakes' device is equally fast at every depth
         assert fake.depths == ["1", "2", "4", "1"]
         assert shows(app, "● iodepth 1 is enough: ")
         assert any(call[0] == "mark" and "is enough" in str(call[1]) for call in fake.calls)
-        # another run is about something else
+        # the result of a ramp disappears with the next run
         await pilot.press("right_square_bracket")
         app.jobs.restart_with_changes()
         fake.tick()

@@ -54,7 +54,7 @@ async def test_a_click_on_the_bar_goes_to_that_second(size: tuple[int, int]) -> 
         dashboard = app.dashboard
         assert dashboard is not None
         bar = dashboard.panels["strip"].box
-        # the whole recording is on it from the beginning, with its marks
+        # the strip shows the whole recording from the beginning, with its marks
         *labels, line = dashboard.panels["strip"].text().split("\n")
         assert line.rstrip().endswith("0:43") and line.count("│") >= 3
         assert bool(labels) == (size == WIDE) and ("iodepth" in "".join(labels)) == (size == WIDE)
@@ -116,7 +116,7 @@ async def test_a_paused_replay_is_stepped_second_by_second() -> None:
         await pilot.press("left")
         await wait_until(pilot, lambda: seq(app) < later)
         await wait_until(pilot, lambda: app.state.t > end - 12)
-        # later seconds are not known yet, neither in the history nor on the charts
+        # later seconds are unknown, in the history and on the charts
         assert (app.state.history.end or 0) <= end - 9
         await pilot.press("end")
         await wait_until(pilot, lambda: shows(app, "end of the recording"))
@@ -243,7 +243,7 @@ async def test_r_explains_why_it_cannot_record() -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (160, 45), (250, 70)])
 async def test_a_recording_without_a_job_has_no_box_for_fio(size: tuple[int, int]) -> None:
-    """It would be empty for ever: the device and the charts have its rows."""
+    """It would always be empty: its rows are used for the device and the charts."""
     app = ReplayApp(ReplaySession(made.EARLIER_DEMO.parent / "busy.iops", 1000.0), UTF8)
     async with app.run_test(size=size) as pilot:
         await wait_until(pilot, lambda: shows(app, "end of the recording"))

@@ -151,7 +151,7 @@ async def test_a_fleet_s_layout_is_restored(saved: SavedPreferences) -> None:
         await settle(pilot)
         board = app.dashboard
         assert board is not None and str(board.saved_layout) == saved[0][1]
-        # also with one host opened: what is kept is the board of all
+        # the layout of all hosts is saved, even while one host is open
         runs.play(3)
         await settle(pilot)
         await pilot.press("4", "k")

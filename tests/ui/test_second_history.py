@@ -1,4 +1,4 @@
-"""Frozen: one second in all panes, and stepping back and forth in time."""
+"""Frozen: one second in all panes, and steps back and forth in time."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def test_charts_of_all_widths_have_the_same_times_on_their_axes() -> None:
         assert app.dashboard is not None
         axes = {tuple(re.findall(r"\d:\d\d", chart.time.text()))
                 for chart in app.dashboard.charts if chart.shown}  # fmt: skip
-        # only the last label may have no room
+        # only the last label may be missing for lack of room
         longest = max(axes, key=len)
         assert len(longest) >= 3 and all(labels == longest[: len(labels)] for labels in axes)
         assert all(len(labels) >= len(longest) - 1 for labels in axes)
@@ -133,7 +133,7 @@ async def test_all_panes_show_the_selected_second() -> None:
         assert shows(app, f"⠒⠒ fio {iops_at(app)}")
         older = [app.dashboard.panels[name].text() for name in ("fio", "kernel", "cpus")]
         assert older[0] != newer[0]
-        # no further than to the ends, and what was measured meanwhile is not among them
+        # moves stop at the ends; seconds measured while frozen are not included
         await pilot.press("end", "right")
         await settle(pilot)
         assert app.dashboard.frozen_at == 20.0 and shows(app, "second of the freeze")

@@ -241,7 +241,7 @@ async def test_an_option_changed_while_a_run_starts_applies_to_it(
         fake = await running(app, pilot)
         fake.finish()
         await settle(pilot)
-        # a slow machine: the run was asked for, but its first event is not here yet
+        # a slow machine: the run was requested, but its first event has not arrived
         sink, fake.sink = fake.sink, lambda event: None
         await pilot.press("r")
         await pilot.press("right_square_bracket")
@@ -300,7 +300,7 @@ async def test_a_changed_setting_shows_its_old_value_and_can_be_undone() -> None
         assert "Was: 256" in explained(app.screen)  # type: ignore[arg-type]
         await pilot.press("z")
         assert fake.calls[-1] == ("tune", "nr_requests", "256")
-        # undone, it is as it was, and there is nothing more to undo
+        # after the undo the value is the first one, and there is nothing more to undo
         fake.settings = (replace(fake.settings[0], now="256"), *fake.settings[1:])
         turned(fake, "nr_requests", "64", "256")
         await settle(pilot)
@@ -308,7 +308,7 @@ async def test_a_changed_setting_shows_its_old_value_and_can_be_undone() -> None
         await pilot.press("z")
         message = app.screen.query_one("#settings-said", Static)
         assert "nr_requests is as it was" in str(message.content)
-        # disks that were different can't have one value back
+        # disks that had different values can't be restored to one value
         turned(fake, "rq_affinity", "0", "1", "sda")
         await settle(pilot)
         before = len(fake.calls)

@@ -71,7 +71,7 @@ async def test_the_slowest_requests_of_a_second_are_listed_sorted_and_opened() -
         assert "10 of the 10 slowest reads were sent by backup (900)" in text
         assert column(page, "TOTAL")[:3] == ["30.0 ms", "29.0 ms", "28.0 ms"]
         assert column(page, "TIME")[0] == "0:04.000" and len(column(page, "TIME")) == 11
-        # sorted by another column, and reversed
+        # sorted by another column, and in reverse order
         await pilot.press("less_than_sign", *["greater_than_sign"] * 4)
         await settle(pilot)
         assert "sorted by PLUGGED" in screen_text(app)
@@ -197,10 +197,10 @@ def test_bars_match_the_times_of_the_request() -> None:
     lines = timeline_rows(request, 102)
     bar = next(line for line in lines if line.startswith(" ░"))
     assert (bar.count("░"), bar.count("▒"), bar.count("█")) == (25, 50, 25)
-    # a flush that began 25 ms before the end of 20 ms fills the whole lane
+    # a flush that began before the lane of 20 ms fills the whole lane
     lane = next(line for line in lines if line.startswith("flush sync"))
     assert lane[36:].strip("█░▒") == "" and len(lane) >= 100
-    # the other random reads ended 25 ms earlier or more: they are not beside it
+    # the other random reads ended at least 25 ms earlier, so they are not shown beside it
     assert sum(line.startswith("read fio") for line in lines) == 1
 
 

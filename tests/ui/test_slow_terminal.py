@@ -129,7 +129,7 @@ async def test_a_started_write_ends_before_the_suspend(
 async def test_the_process_stops_as_often_as_the_kernel_requires(
     arrivals: list[int], stops: int, monkeypatch: pytest.MonkeyPatch, signals: None
 ) -> None:
-    """Nobody sends a second SIGCONT to a process that should run by now."""
+    """A process stopped once too often would wait for a SIGCONT that nobody sends."""
     did: list[int] = []
     app = make(fakes.FakeController())
     async with app.run_test(size=WIDE) as pilot:

@@ -64,7 +64,7 @@ async def play(pilot: Pilot[int], fake: fakes.FakeController, scene: Scene) -> N
             await pilot.pause()
     for key in scene.keys:
         await pilot.press(key)
-    for _ in range(3):  # a dialog may come, fill and find its place one after the other
+    for _ in range(3):  # a dialog may open, fill and move in three steps
         await pilot.pause()
 
 

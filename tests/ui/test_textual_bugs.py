@@ -1,6 +1,6 @@
 """The bugs of Textual that iopstui works around, each reproduced with Textual alone. If one of
-these tests fails, Textual has fixed the bug and the workaround can go: core/textual_patches.py,
-core/terminal: terminal_input.py, driver.py."""
+these tests fails, Textual has fixed the bug and the workaround can go. Workarounds are in
+core/terminal: textual_patches.py, terminal_input.py, driver.py."""
 
 from __future__ import annotations
 
@@ -60,24 +60,24 @@ def test_wrapping_to_no_width_raises() -> None:
 
 
 def test_a_process_wide_cache_keeps_drawn_widgets() -> None:
-    # a cache of a method holds every object that it was called on
+    # a cache on a method keeps every object that the method was called on
     assert hasattr(textual_patches._cached_backgrounds, "cache_info")
 
 
 @pytest.mark.parametrize("answer", ["\x1bP>|xterm\x1b\\", "\x1b[99Qx"])
 def test_a_terminal_s_answer_is_typed_as_keys(answer: str) -> None:
-    # core/terminal_input.py
+    # core/terminal/terminal_input.py
     typed = [message for message in XTermParser().feed(answer) if isinstance(message, events.Key)]
     assert len(typed) > 1
 
 
 def test_keys_after_an_escape_in_one_packet_are_lost() -> None:
-    # core/terminal_input.py
+    # core/terminal/terminal_input.py
     assert list(XTermParser().feed("\x1bjk")) == []
 
 
 def test_a_key_parser_is_never_freed() -> None:
-    # core/terminal_input.py
+    # core/terminal/terminal_input.py
     parser = XTermParser()
     list(parser.feed("a"))
     reference = weakref.ref(parser)
@@ -111,7 +111,7 @@ async def test_text_after_the_key_that_opens_a_field_does_not_reach_it() -> None
 def test_a_terminal_that_accepts_no_output_blocks_the_screen() -> None:
     # core/terminal/driver.py
     writer = WriterThread(io.StringIO())
-    # not started, as one whose terminal is stopped takes nothing
+    # the writer is not started, like one whose terminal accepts nothing
     for _ in range(MAX_QUEUED_WRITES):
         writer.write("x")
     blocked = threading.Thread(target=writer.write, args=("x",), daemon=True)

@@ -1,4 +1,4 @@
-"""Nothing crashes on a terminal too small for what is opened. A shrinking terminal passes through
+"""Nothing crashes on a terminal that is too small for a dialog. A shrinking terminal passes through
 all these sizes."""
 
 from __future__ import annotations

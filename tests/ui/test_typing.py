@@ -68,7 +68,7 @@ def split_script(script: bytes, length: int, first: int | None = None) -> list[b
     return [script[a:b] for a, b in zip([0, *cuts], [*cuts, len(script)], strict=True)]
 
 
-# between any two bytes once, with many keys before and behind
+# splits between any two bytes, each with many keys before and after it
 LONG = -(-len(SCRIPT) // 12)
 SPLITS = [
     (True, [SCRIPT]),
@@ -88,7 +88,7 @@ def unasked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inspect, "check_option", lambda *option: time.sleep(0.02))
 
 
-# several tests, for several processors
+# several tests, so that several CPUs share the work
 @pytest.mark.usefixtures("unasked")
 @pytest.mark.parametrize("first", range(SHARES))
 async def test_a_key_sequence_works_in_all_splits(first: int) -> None:
@@ -112,7 +112,7 @@ async def test_text_after_the_key_that_opens_a_prompt_is_in_the_prompt() -> None
         await type_chunks(app, pilot, [b":rwmixread=70"], False)
         assert isinstance(app.screen, Prompt)
         assert app.screen.query_one(Input).value == "rwmixread=70"
-        # Alt with an arrow goes by words in some terminals
+        # in some terminals, Alt with an arrow moves by words
         await type_chunks(app, pilot, [b"\x1bbx"], False)
         assert app.screen.query_one(Input).value == "rwmixread=x70"
 

@@ -50,7 +50,7 @@ def test_cells_of_the_bar_are_proportional() -> None:
     row = waits_bar.line(LIMITED, 120, UTF8)
     assert row is not None
     cells = [(part, style) for part, style in row if set(part) <= {"█", "▒"}]
-    # two layers differ in their characters, too
+    # two layers also differ in their characters
     assert cells == [("█" * 29, P99), ("▒", DEVICE)]
 
 

@@ -1,4 +1,4 @@
-"""Who uses the target's disks, where fio has no figures yet."""
+"""The panel of the programs that use the target's disks, while fio has no figures yet."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_a_long_command_is_cut_only_where_its_column_ends() -> None:
 
 
 def test_a_narrow_panel_leaves_out_whole_parts() -> None:
-    """A border of 80 columns has three less than the rows above it."""
+    """On 80 columns the border has three columns less than the rows in it."""
     lines = panel(replace(USE, as_root=False, hidden=1), 68)
     assert lines[4].strip() == "14 %  by nobody that can be named"
     assert lines[-1].strip() == "1 process of others hidden (root sees them) · u all processes"
@@ -219,7 +219,7 @@ def test_no_share_exceeds_what_the_disks_did(
 
 @given(st.lists(st.tuples(st.floats(0, 1e8), st.floats(0, 1e8)), min_size=1, max_size=5))
 def test_nobody_is_given_more_than_it_did_on_the_disk(users: list[tuple[float, float]]) -> None:
-    """What else it wrote went into the page cache, or to a disk where nobody saw it."""
+    """A program's other writes went to the page cache, or to a disk that was not watched."""
     seen = tuple(
         DiskUser(pid, "x", "", "", 0.0, on_disk + elsewhere, frozenset("a"))
         for pid, (on_disk, elsewhere) in enumerate(users, 1)
@@ -280,7 +280,7 @@ async def test_on_a_small_terminal_the_tab_and_the_key_lead_to_who_it_is() -> No
         assert shows(app, "nvme0n1: fio --name=hog (965) does 64 % of its bytes (in 1 s)")
         await pilot.press("escape")
         await settle(pilot)
-        await pilot.click(offset=(35, 4))  # its last word: as wide as it is drawn
+        await pilot.click(offset=(35, 4))  # the last word is clickable as far as it is drawn
         await settle(pilot)
         assert shows(app, "[ 3 Who, numbers ]") and shows(app, "Who uses nvme0n1")
         await running(app, pilot)

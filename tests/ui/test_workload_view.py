@@ -54,7 +54,7 @@ def test_the_map_has_the_sizes_that_occur() -> None:
     lines = page_text(WORKLOAD).splitlines()
     (at,) = [n for n, line in enumerate(lines) if line.split() == ["8k", "16k", "4M"]]
     assert lines[at + 1].split()[0] == "reads" and lines[at + 2].split()[0] == "writes"
-    # each row's most frequent size is full; what is not there is nothing
+    # each row's most frequent size has a full bar; a size that does not occur has none
     assert "███" in lines[at + 1] and lines[at + 1].rstrip().endswith("···")
     assert lines[at + 2].index("███") < lines[at + 1].index("███")
 

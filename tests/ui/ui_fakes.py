@@ -202,10 +202,10 @@ class FakeController:
     probe: tuple[str, ...] = ()
     no_probe = ""
     kept: Path | None = None
-    """A recording of what was measured before."""
+    """A recording of the seconds before."""
     _next_mark: str = ""
     slow: bool = False
-    """A run that is asked for begins when the test says so."""
+    """If true, a requested run begins only when the test says so."""
 
     def start(self, sink: Callable[[Event], None]) -> None:
         self.sink = sink

@@ -1,8 +1,8 @@
-"""Are `fit` and `limit` right? `make virtual`: many runs on disks whose answer is known.
+"""Are `fit` and `limit` right? `make virtual`: many runs on disks for which the answer is known.
 
-They run in guests in virtual time, so that other load here does not reach them, and repeat what is
-missing when started again. Needs QEMU, busybox (static), fio, and a kernel with its modules.
-"""
+They run in guests with virtual time, so other load on this machine does not affect them. Started
+again, only missing results are measured. Needs QEMU, busybox (static), fio, and a kernel with its
+modules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import judged
 from simulated_queue import Queue
 
 JUST_BELOW, JUST_ABOVE = 3_385_000, 4_165_000
-"""Longest times of a request (ns) with which the p99 of etcd's syncs is 9.0 and 11.1 ms."""
+"""The time of a request (ns), at most, with which the p99 of etcd's syncs is 9.0 and 11.1 ms."""
 NEIGHBOURS = (
     "--filename=/run/mnt/neighbour --ioengine=sync --rw=randwrite --bs=16k --fsync=1",
     "--filename=/run/mnt/neighbour --ioengine=sync --rw=write --bs=4k --fdatasync=1 "
@@ -35,16 +35,17 @@ QUEUES = (
     Queue(1 / 2000, 0.006, True), Queue(1 / 4000, 0.004, True),
 )  # fmt: skip
 AROUND = (0.8, 0.88, 0.95)
-"""Rates at which fio alone says what is slow, as shares of the limit by theory. Its arrivals come
-in groups (docs/guide/limit.md), so its limit is lower."""
+"""Rates at which fio alone measures the share of slow I/Os, as parts of the theoretical limit.
+fio's arrivals come in groups (docs/guide/limit.md), so its limit is lower."""
 TRUTH_IOS = 120_000
-"""Of which 1 % are too slow, and come in groups: they say the limit within 1 %."""
+"""Number of I/Os with fio alone. 1 % of them are too slow, and these come in groups: enough to know
+the limit within 1 %."""
 TIME_S = 180
 A_BOOT = 10
 
 
 def cases(trials: int, only: str | None) -> Iterator[tuple[str, str]]:
-    """Names and commands of guest.sh, the truth before what it judges."""
+    """Names and commands of guest.sh: the true values first, then the runs to be judged."""
     if only in (None, "fit"):
         for side, delay in (("below", JUST_BELOW), ("above", JUST_ABOVE)):
             yield f"sync-{side}", f"sync_truth sync-{side} {delay}"
@@ -70,7 +71,7 @@ def cases(trials: int, only: str | None) -> Iterator[tuple[str, str]]:
 
 
 def main() -> int:
-    """Exit code 0; 1 if more is wrong than is to be expected by chance; 5 if something lacks."""
+    """Returns exit code 0; 1 if more is wrong than by chance; 5 if a program is missing."""
     arguments = parse_arguments()
     missing = guest.missing_programs(str(arguments.busybox))
     if missing:
@@ -87,7 +88,7 @@ def main() -> int:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """Of the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="make virtual", description=__doc__)
     here = platform.release()
     parser.add_argument("--kernel", type=Path, default=Path(f"/boot/vmlinuz-{here}"))
@@ -102,7 +103,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def measure(planned: Sequence[tuple[str, str]], out: Path, arguments: argparse.Namespace) -> None:
-    """Boot guests until each case has a result, or one guest had none."""
+    """Boot guests until each case has a result, or until a guest produces none."""
     initrd = out / "initrd"
     initrd.write_bytes(guest.initial_files(arguments.modules, arguments.busybox))
     while left := [(name, line) for name, line in planned if not (out / f"{name}.rc").exists()]:

@@ -1,8 +1,8 @@
-"""A guest in virtual time: its clock counts instructions, so a busy host slows it down unnoticed.
+"""A guest in virtual time: its clock counts instructions, so a busy host slows it down without
+effect on its figures.
 
-Its root is this machine's, read only, under a layer in memory; nothing of this machine is written
-but the directory of results.
-"""
+Its root is this machine's, read-only, below a layer in memory; it writes only to the directory of
+results."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ exec $b switch_root /new /bin/bash {script}
 
 
 def initial_files(modules: Path, busybox: Path) -> bytes:
-    """An initramfs with the kernel's ``modules`` that the guest needs."""
+    """An initramfs with those of the kernel's ``modules`` that the guest needs."""
     files: dict[str, bytes] = {"busybox": busybox.read_bytes()}
     lines = []
     for number, path in enumerate(needed_modules(modules, MODULES)):
@@ -53,7 +53,8 @@ def initial_files(modules: Path, busybox: Path) -> bytes:
 
 
 def needed_modules(modules: Path, names: Iterable[str]) -> list[Path]:
-    """Files of these modules after those that they need; a name that is built in has none."""
+    """The files of these modules, each after the modules it needs; built-in modules have no
+    file."""
     needs: dict[str, tuple[str, list[str]]] = {}
     for line in (modules / "modules.dep").read_text().splitlines():
         file, _, others = line.partition(":")
@@ -77,7 +78,7 @@ def _module_name(file: str) -> str:
 
 
 def unpacked(path: Path) -> bytes:
-    """A module's bytes."""
+    """The bytes of a module's file, unpacked."""
     match path.suffix:
         case ".xz":
             return lzma.decompress(path.read_bytes())
@@ -90,7 +91,7 @@ def unpacked(path: Path) -> bytes:
 
 
 def archive(directories: Iterable[str], files: dict[str, bytes]) -> Iterator[bytes]:
-    """In cpio's "newc" format, as the kernel reads it."""
+    """An archive in cpio's "newc" format, which the kernel reads."""
     entries = [*((name, 0o40755, b"") for name in directories),
                *((name, 0o100755, data) for name, data in files.items()),
                ("TRAILER!!!", 0, b"")]  # fmt: skip
@@ -101,7 +102,7 @@ def archive(directories: Iterable[str], files: dict[str, bytes]) -> Iterator[byt
 
 
 def boot(kernel: Path, initrd: Path, out: Path) -> float:
-    """Run the guest until it powers itself off; the seconds that it took here."""
+    """Run the guest until it powers off. Returns the seconds that this took."""
     share = "security_model=none,multidevs=remap"
     command = [
         "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-no-reboot",
@@ -122,6 +123,6 @@ def boot(kernel: Path, initrd: Path, out: Path) -> float:
 
 
 def missing_programs(busybox: str) -> list[str]:
-    """What has to be installed first."""
+    """The programs that must be installed first."""
     return [name for name in ("qemu-system-x86_64", busybox, "fio", "mkfs.ext4")
             if shutil.which(name) is None]  # fmt: skip

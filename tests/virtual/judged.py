@@ -1,4 +1,4 @@
-"""What the guests measured, beside what is true: tables, and whether too much is wrong."""
+"""The guests' results compared with the truth: tables, and whether too much is wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALLOWED = 0.01
 
 
 def _read(file: Path) -> Any:
-    """``None`` of what was not measured, or failed."""
+    """The JSON in a file; ``None`` if it was not measured, or failed."""
     try:
         return json.loads(file.read_text())
     except (OSError, ValueError):
@@ -26,7 +26,8 @@ def _read(file: Path) -> Any:
 
 
 def fit_table(out: Path) -> bool:
-    """Print how often `fit` was right about etcd's bound; True if it ever said the opposite."""
+    """Print how often `fit` was right about etcd's bound. Returns whether it ever gave the opposite
+    answer."""
     print(
         "\nfit, etcd's p99 of at most 10 ms: disk, its p99 by fio alone, right, can't tell, wrong"
     )
@@ -50,8 +51,8 @@ def fit_table(out: Path) -> bool:
 
 
 def limit_table(out: Path, queues: Sequence[Queue], around: Sequence[float]) -> bool:
-    """Print how many intervals of `limit` hold the limit that fio alone has found; True if too
-    few do."""
+    """Print how many intervals of `limit` contain the limit found with fio alone. Returns whether
+    too few do."""
     print("\nlimit: requests a second, p99, limit by theory, by fio alone, intervals that hold it, "
           "half of the width (median, most), seconds measured")  # fmt: skip
     held = count = unsure = 0
@@ -80,8 +81,8 @@ def limit_table(out: Path, queues: Sequence[Queue], around: Sequence[float]) -> 
 
 
 def true_limit(out: Path, place: int, queue: Queue, around: Sequence[float]) -> float | None:
-    """The rate at which 1 % of fio's I/Os are too slow: between two of its rates by a straight line
-    through the logits over the logarithm of the rate."""
+    """The rate at which 1 % of fio's I/Os are too slow. Between two of fio's rates, the logit of
+    the share is interpolated linearly over the logarithm of the rate."""
     points = []
     for share in around:
         result = _read(out / f"rate-{place}-{round(100 * share)}.json")
@@ -97,6 +98,6 @@ def true_limit(out: Path, place: int, queue: Queue, around: Sequence[float]) -> 
 
 
 def slow_share(bins: dict[int, int], bound_s: float) -> float:
-    """The share of I/Os above the bound, half an I/O at least."""
+    """The share of I/Os above the bound, counting at least half an I/O."""
     slow = sum(count for ns, count in bins.items() if ns > 1e9 * bound_s)
     return max(slow, 0.5) / sum(bins.values())

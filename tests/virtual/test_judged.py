@@ -1,4 +1,4 @@
-"""The judgement of what guests have measured, on results that are made up."""
+"""The judgement of guests' results, on made-up results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUEUE = Queue(1 / 1000, 0.01)
 
 
 def truths(out: Path, faster: float) -> None:
-    """fio alone, at a rate that is higher than asked for."""
+    """Write results of fio alone, at rates that are ``faster`` times the requested ones."""
     for share in AROUND:
         rate = share * QUEUE.limit * faster
         slow = math.exp(-(1000 - rate) * QUEUE.bound_s)

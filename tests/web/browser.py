@@ -1,4 +1,4 @@
-"""A real headless Chromium, driven by its DevTools protocol."""
+"""A real headless Chromium, controlled through its DevTools protocol."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DESKTOP, PHONE = (1280, 800), (390, 844)
 
 
 class Tab:
-    """A page of the browser. ``painted`` is everything that was sent to its terminal."""
+    """A page of the browser. ``painted`` is all text that was sent to its terminal."""
 
     def __init__(self, browser: Browser, session: str) -> None:
         self._browser = browser
@@ -69,7 +69,7 @@ class Tab:
         await self.evaluate("document.querySelector('.xterm-helper-textarea').focus()")
 
     async def screenshot(self) -> bytes:
-        # a page behind another one is not painted
+        # a page in the background is not painted
         await self.call("Page.bringToFront")
         return base64.b64decode((await self.call("Page.captureScreenshot"))["data"])
 

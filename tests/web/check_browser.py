@@ -66,7 +66,7 @@ async def test_presenter_viewers_and_a_phone(live: Served, browser: Browser) -> 
     phone = await open_page(browser, viewers, PHONE)
     for page in (tab, first, second, phone):
         assert await page.evaluate("document.body.className") == "-loaded -first-byte"
-        # nothing comes from another host
+        # all requests go to this server
         assert {request.split("/")[2] for request in page.requested} == {live.origin.split("/")[2]}
 
     # figures change: other seconds, and another picture
@@ -76,7 +76,7 @@ async def test_presenter_viewers_and_a_phone(live: Served, browser: Browser) -> 
     assert len(set(re.findall(r"FOLLOW (\d:\d\d)", page_text(first)))) > len(seconds)
     assert await picture(first, "viewer-later") != before
 
-    # a viewer's keys change nothing: fio is the same process with the same job
+    # a viewer's keys change nothing: the same fio process keeps running
     jobs = [process.pid for process in live.fio_processes()]
     assert jobs
     await first.focus()
@@ -95,14 +95,14 @@ async def test_presenter_viewers_and_a_phone(live: Served, browser: Browser) -> 
     await second.wait_for_text(b"paused")
     assert "paused" not in page_text(phone)
 
-    # 80 columns and more fit on a phone, and nothing has to be scrolled sideways
+    # a phone shows at least 80 columns, without horizontal scrolling
     columns = await phone.evaluate(
         "Math.floor(document.querySelector('.xterm-screen').clientWidth / "
         "(document.getElementById('terminal').dataset.fontSize * 0.6))"
     )
     assert columns >= 79
     assert await phone.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    # it has no keyboard: buttons open panels
+    # a phone has no keyboard, so buttons open panels
     assert (
         await phone.evaluate("getComputedStyle(document.getElementById('keys')).display") == "flex"
     )

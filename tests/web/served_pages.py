@@ -19,7 +19,7 @@ ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 class Served:
-    """A running server. ``addresses`` are the printed ones, that of the viewers last."""
+    """A running server. ``addresses`` are the printed ones; the viewers' is the last."""
 
     def __init__(self, process: subprocess.Popen[str], pages: int) -> None:
         self.process = process
@@ -45,7 +45,7 @@ class Served:
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def fio_processes(self) -> list[psutil.Process]:
-        """Those of them that are fio. A process that has just ended is none of them."""
+        """The fio processes among them, without those that have just ended."""
         found = []
         for process in self.child_processes():
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -70,7 +70,7 @@ class Terminal:
         self.text = ""
 
     async def wait_for_text(self, text: str) -> None:
-        """Read until the text is painted; a screen that paints other things for so long has not."""
+        """Read until the text is painted. Fails after WITHIN_S, even if other text keeps coming."""
         searched = max(0, len(self.text) - len(text))
         deadline = time.monotonic() + WITHIN_S
         while text not in self.text[searched:]:

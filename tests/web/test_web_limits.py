@@ -1,4 +1,4 @@
-"""What clients of the web server cannot do: keep others out, make it wait, or fill its memory."""
+"""What clients can't do to the web server: keep others out, make it wait, or fill its memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iopstui.features.serve.server import MAX_UNSENT, BrowserPage, Connections
 
 
 class Echo(asyncio.Protocol):
-    """A protocol that answers what it is sent."""
+    """A protocol that sends back what it receives."""
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport

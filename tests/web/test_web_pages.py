@@ -106,7 +106,7 @@ async def test_malformed_requests_are_refused_and_leave_no_file(
                 pass
         assert refused.value.status in (400, 403)
     assert (await status(f"{served.viewers}ws{SIZE}", headers={"Origin": served.origin}))[0] == 400
-    # none of them has taken the only viewer's place; the next one is refused
+    # none of the refused connections took the only viewer's place
     async with open_page(served.viewers) as page:
         await page.wait_for_text("REPLAY 0:")
         code, text, _ = await status(served.viewers)
@@ -138,7 +138,7 @@ async def test_keys_do_not_change_the_size_of_a_page(replayed: Served) -> None:
 
 
 def served_memory(served: Served) -> int:
-    """Memory of all its processes, the largest one's."""
+    """The memory of the server's largest process."""
     return max(process.memory_info().rss for process in served.child_processes())
 
 
@@ -157,18 +157,18 @@ async def test_a_viewer_has_no_rights(replayed: Served) -> None:
     async with open_page(replayed.viewers) as page:
         await page.wait_for_text("REPLAY 0:")
         (host,) = psutil.Process(replayed.process.pid).children()
-        # one that was closed a moment ago may still be ending
+        # a viewer that was closed a moment ago may still be ending
         viewer = max(host.children(), key=lambda child: child.create_time())
         process_status = Path(f"/proc/{viewer.pid}/status").read_text()
         assert "NoNewPrivs:\t1" in process_status
         if os.geteuid() == 0:
             assert 0 not in (*viewer.uids(), *viewer.gids())
-            # at most to read Python's files, if those are only root's
+            # no capability, except that it may read Python's files if only root can
             assert re.search("CapEff:\t000000000000000[04]\n", process_status)
         assert viewer.nice() == 19 and len(viewer.cpu_affinity()) == 1
         limits = Path(f"/proc/{viewer.pid}/limits").read_text()
         assert re.search(r"Max file size +0 +0 ", limits)
-        # none of the server's connections
+        # the viewer has none of the server's connections
         assert not sockets(viewer.pid) & sockets(replayed.process.pid)
     assert have_ended([viewer])
 
@@ -200,10 +200,10 @@ async def test_no_key_of_a_viewer_writes_a_file(replayed: Served) -> None:
             await asyncio.sleep(0.02)
         await page.send("resize", {"width": 90, "height": 30})
         await page.press(ESC)
-        # it is still there
+        # the page still works
         await page.press("q")
         await page.wait_until_closed()
-    # keys that would write were refused, and nothing has ended it before its last key
+    # keys that write files were refused, and only the last key ended the page
     assert "Screen saved" not in page.text and "Report" not in page.text
     assert list(directory.iterdir()) == []
 
@@ -248,14 +248,14 @@ async def test_viewers_follow_the_presenter_and_change_nothing(
                 await page.press(ESC)
             await page.wait_for_text("cannot run jobs or change anything")
             assert not served.fio_processes()
-            # a presenter's keys that would write files are refused, and not offered
+            # the presenter's keys for writing files are refused, and not offered
             assert "record" not in presenter_page.text
             await presenter_page.press("S")
             await presenter_page.wait_for_text(NOT_HERE)
-            # the presenter's page is opened again: the newest one has the screen
+            # the presenter's page is opened again: the newest page has the screen
             async with open_page(presenter, "?width=100&height=30") as new_page:
                 await new_page.wait_for_text("iodepth")
-                # the older one's keys are not the presenter's any more
+                # keys of the older page no longer act
                 with contextlib.suppress(ConnectionError):
                     await presenter_page.press("q")
                 await page.wait_for_text("FOLLOW 0:")

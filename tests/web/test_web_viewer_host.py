@@ -1,4 +1,4 @@
-"""What the process of a viewer may do: tried by one."""
+"""What a viewer's process may do, tested in such a process."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def sandbox_report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_it_writes_no_file(sandbox_report: dict[str, Any]) -> None:
-    # without Landlock and root an empty file can be made, but nothing written
+    # without Landlock and as an ordinary user an empty file can be made, but nothing can be written
     assert sandbox_report["write"] != "done" and sandbox_report["temporary"] != "done"
     if landlock_abi() or os.geteuid() == 0:
         assert sandbox_report["change"].startswith("PermissionError")

@@ -1,4 +1,4 @@
-"""Kernel threads by what they do, and the answer on an NFS mount."""
+"""The work of kernel threads in words, and the answer on an NFS mount."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An answer where there is no room for all of it, and the one right after a changed option."""
+"""Answers shortened to the room there is, and the answer right after an option was changed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_least_telling_parts_go_first() -> None:
 
 
 def test_the_seconds_of_a_finding_stay_where_there_is_room_for_them() -> None:
-    """The panels below show other seconds."""
+    """They stay because the panels below the answer show later seconds."""
     text = ("The job waits for a CPU (0:12-0:15): 0.9 of 1.6 I/Os in flight wait for a CPU: jobs "
             "were ready to run 40 % of the time and had no CPU")  # fmt: skip
     begin = text.partition(": jobs")[0]
@@ -105,7 +105,7 @@ def test_a_reader_of_a_striped_array_reads_what_each_member_does() -> None:
 
 
 def test_a_writer_of_a_mirror_writes_what_each_member_does() -> None:
-    """300 kB/s read and as much written, on a RAID 1 of two disks."""
+    """The process reads 300 kB/s and writes as much, on a RAID 1 of two disks."""
     members = {"vda": (150.0, 300.0, 9.0), "vdc": (150.0, 300.0, 9.0)}
     hog = DiskUser(9, "fio", read_s=300.0, write_s=300.0, devices=frozenset({"md7", *members}))
     devices = {"md7": BlockDevice("md7", "/dev/md7", 9, 7, "md", None, layer="raid1")}

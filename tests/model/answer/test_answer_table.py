@@ -1,4 +1,4 @@
-"""The sentence that wins in known situations, and that innocent loads accuse nobody."""
+"""Which answer is given in known situations; healthy loads must not be blamed."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def test_a_handful_of_requests_has_no_mean_worth_telling() -> None:
 
 
 def test_a_disk_that_rests_most_of_the_time_is_busy_at_times_only() -> None:
-    """A second of 64 in flight each four seconds reached into six of ten; it was 4 for root and
-    "can't tell" for a user in the same seconds."""
+    """A burst of 64 requests every four seconds, each reaching into a second frame, proves no wait.
+    A longer one does."""
     most, rest = changed(rates(400, 0, 95), aqu_sz=48.0), changed(rates(120, 0, 90), aqu_sz=11.0)
     bursts = [changed(most, util=78.0), changed(rest, util=20.0), IDLE, IDLE]
     answer = first((bursts * 3)[:10])
@@ -139,7 +139,7 @@ def test_a_share_of_the_time_that_the_mean_queue_denies_is_not_said() -> None:
     short = changed(rates(6000, 0, 0.085), aqu_sz=0.5, util=0.2)
     answer = first([short] * 5, seen, 0.0)
     assert "busy" not in answer.text and answer.who.startswith("fio (965)")
-    # so is one that says the same, and one of bursts whose requests wait for each other
+    # also not busier than util: the same queue with util 12 %, and bursts with a low util
     assert "12 % busy" in first([changed(short, util=12.0)] * 5, seen, 0.0).text
     deep = changed(rates(50_000, 0, 0.37), aqu_sz=18.5, util=99.0)
     seen_deep = Situation("vda", frames([{"vda": deep}] * 5), ("vda",))
@@ -181,7 +181,8 @@ def test_one_slow_request_at_a_time_is_slow_if_a_program_waits_for_it_all_the_ti
 
 
 def test_a_few_large_requests_wait_for_the_transfer_of_those_before_them() -> None:
-    """A healthy scan of 128 KiB at depth 8, in a guest that gets little CPU time; a slow one."""
+    """Scans of 128 KiB at depth 8: of a healthy disk in a guest that gets little CPU time, and of a
+    slow disk."""
     flash = {"vda": replace(DEVICES["vda"], kind="nvme", queue=NO_QUEUE)}
     for ios, ms, kib, verdict in (
         (1300, 3.56, 128, UNKNOWN), (1300, 3.56, 4, WAITS), (500, 9.3, 128, WAITS),
@@ -241,9 +242,9 @@ def test_a_rate_of_other_seconds_is_not_put_beside_that_of_the_disk() -> None:
         # a reader that does one request after another, and one that reads ahead
         ([changed(rates(5000, 0, 0), aqu_sz=0.9, util=90.0)] * 5, 90.0),
         ([changed(rates(900, 0, 2, kib=512), aqu_sz=1.8, util=100.0)] * 5, 95.0),
-        # many quick ones at a time
+        # many quick requests at a time
         ([changed(rates(60000, 0, 0), r_await=0.4, aqu_sz=24.0, util=100.0)] * 5, 0.0),
-        # a second with more among those of a steady load
+        # one busy second in a steady load
         ([changed(rates(5000, 0, 0), aqu_sz=0.9, util=90.0)] * 9 + [HOG], 90.0),
     ],
 )
@@ -288,7 +289,8 @@ def test_nothing_waits_is_not_said_of_a_task_that_waits_for_a_log_or_for_memory(
 
 
 def test_a_task_that_the_pressure_denies_is_not_blocked_most_of_the_time() -> None:
-    """One read of 100 ms each second: looks of the same pace found it waiting each time."""
+    """One read of 100 ms each second. Looks at the same pace found the task waiting each time,
+    which low I/O pressure refutes."""
     one = changed(rates(1, 0, 104), aqu_sz=0.1, util=10.0)
     seen = use(blocked=(BlockedTask(443, "fio", "submit_bio_wait"),))
     idle = {number: CpuFrame(CpuLoad(10.0, 0, 0, 90.0, 0, 0.0, 0), 0, 0, 0) for number in range(4)}
@@ -317,7 +319,8 @@ def test_a_process_that_is_blocked_in_several_functions_in_turn_is_named_once() 
 def test_who_waits_before_the_disk_in_a_third_of_the_looks_is_said_to(
     place: str,
 ) -> None:
-    """One of ten readers, whose queue takes six at once: it waits longer for the request itself."""
+    """One of ten readers, whose queue has room for six requests. It waits longer for its request to
+    complete than for room, but a third of the looks is enough."""
     looks = [place] * 3 + ["submit_bio_wait"] * 5
     reader = BlockedTask(31, "fio")
     for few, found in ((0, place), (1, "submit_bio_wait")):
@@ -327,8 +330,9 @@ def test_who_waits_before_the_disk_in_a_third_of_the_looks_is_said_to(
 
 
 def test_who_reads_from_a_loop_device_is_named_for_the_disk_below_it() -> None:
-    """fio read 2 MiB/s from a loop device on a slow disk. With its file in the page cache, the loop
-    device reads more than the disk, which then may be another program's."""
+    """fio read 2 MiB/s from a loop device on a slow disk. If the loop device's file is in the page
+    cache, the loop device reads more than the disk, so the disk's reads may be another
+    program's."""
     loop = Target(DEVICE, "/dev/loop0", "loop0", ("loop0", "vda"),
                   links=(DeviceLinks("loop0", ("vda",), "loop"), DeviceLinks("vda")))  # fmt: skip
     fio = DiskUser(4246, "fio", read_s=2.0 * MIB, devices=frozenset({"loop0", "vda"}))
@@ -344,7 +348,7 @@ def test_who_reads_from_a_loop_device_is_named_for_the_disk_below_it() -> None:
 
 
 def test_the_evidence_for_a_slow_disk_below_names_the_device_that_was_asked_for() -> None:
-    """A linear volume on a quick disk and a slow one; asked for is the volume."""
+    """A linear volume on a quick disk and a slow one; the question is about the volume."""
     links = DeviceLinks("dm-0", ("vda", "vdb")), DeviceLinks("vda"), DeviceLinks("vdb")
     volume = Target(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "vda", "vdb"), links=links)
     quick = changed(rates(230, 0, 1.1), aqu_sz=0.26, util=20.0)
@@ -394,7 +398,7 @@ def test_an_array_is_named_where_all_its_members_are_at_fault() -> None:
 
 
 def test_the_lowest_of_three_devices_at_fault_is_named_alone() -> None:
-    """A thin volume on a pool on a slow disk: pool and disk were both named."""
+    """A thin volume on a pool on a slow disk: only the disk is named."""
     links = DeviceLinks("dm-1", ("dm-0",)), DeviceLinks("dm-0", ("vda",)), DeviceLinks("vda")
     names = "dm-1", "dm-0", "vda"
     volume = Target(DEVICE, "/dev/dm-1", "dm-1", names, links=links)
@@ -403,8 +407,8 @@ def test_the_lowest_of_three_devices_at_fault_is_named_alone() -> None:
 
 
 def test_the_members_of_a_busy_degraded_array_are_not_at_fault_each_of_them() -> None:
-    """Reads of a raid5 without one of its disks: the answer about all disks named the array, then
-    each of the other two, and not that one is missing."""
+    """Reads of a raid5 without one of its disks: the answer names the array and the missing member,
+    not the two busy ones."""
     md = DeviceLinks("md0", ("sda", "sdb", "sdc"), "raid5")
     members = [DeviceLinks(name) for name in md.below]
     names = (md.name, *md.below)
@@ -446,7 +450,7 @@ def test_one_reading_of_tasks_is_enough_to_have_looked() -> None:
 
 
 def test_no_request_takes_0_ns() -> None:
-    """Of a few quick ones the kernel counts 0 ms."""
+    """For a few quick requests the kernel counts 0 ms."""
     told = first([changed(rates(5, 0, 0), r_await=0.0)] * 5).text
     assert told.startswith("vda answers in less than 1 ms at ")
 
@@ -462,7 +466,7 @@ def test_write_back_that_nobody_waits_for_is_no_trouble() -> None:
     assert unknown.text.endswith("whether programs wait for them is not known")
     throttled = first([flush] * 5, use(write_back=100.0 * 512 * 1024), 80.0)
     assert throttled.verdict == WAITS
-    # dd that the kernel holds back all the time, beside 15 busy CPUs
+    # dd, which the kernel throttles all the time, beside 15 busy CPUs
     held = use(write_back=100.0 * 512 * 1024, blocked=(BlockedTask(7, "dd"),))
     beside = first([flush] * 5, held, 6.3)
     assert beside.verdict == UNKNOWN and beside.text.endswith("; dd (7) is blocked")
@@ -471,7 +475,7 @@ def test_write_back_that_nobody_waits_for_is_no_trouble() -> None:
 
 
 def test_write_back_in_bursts_that_nobody_waits_for_is_no_waiting() -> None:
-    """The page cache's writes are looked at while the disk has some of them, not between."""
+    """The size of the write-back may be read during a burst or only between two bursts."""
     flush = changed(rates(0, 500, 200, kib=512), aqu_sz=100.0, util=100.0)
     between = use()
     during = use(write_back=100.0 * 512 * 1024)
@@ -487,7 +491,7 @@ def test_a_slow_device_and_the_layer_that_holds_the_requests() -> None:
     answer = judge(Seen(STACK, seconds, DEVICES))[0][1]
     assert answer.disk == "dm-0" and answer.text.endswith("they are in dm-0, not in vda below it")
     assert answer.next == advise("table", "data")
-    # dm-crypt above a disk that is just not over the bounds itself
+    # dm-crypt above a disk that is itself just within the bounds
     crypt = changed(rates(131, 31, 31.4), aqu_sz=5.08, util=97.0)
     for held, end in ((3.43, "5 in flight; vda below it has 3 in flight"), (2.2, "5 in flight")):
         disk = changed(rates(131, 31, 18.4), aqu_sz=held, util=88.0)
@@ -513,7 +517,8 @@ def test_a_disk_with_a_request_is_not_idle() -> None:
 
 
 def test_a_load_that_begins_in_the_last_second_is_not_denied() -> None:
-    """38 reads had ended as the ask did, and 30 were in flight: "nothing waits"."""
+    """In the last second 38 reads completed and 30 are in flight, so "nothing waits" would be
+    wrong."""
     begun = changed(rates(38, 0, 20), aqu_sz=1.5, util=8.0, in_flight=30)
     answer = first([IDLE] * 9 + [begun], use(), 0.0)
     assert (answer.verdict, answer.next) == (UNKNOWN, advise("longer", "vda"))
@@ -521,7 +526,7 @@ def test_a_load_that_begins_in_the_last_second_is_not_denied() -> None:
         "vda had little or no I/O for 9 s, then many I/Os began: 30 requests were in flight at the "
         "end"
     )
-    # a few, bursts of write-back, and a burst that is not the first prove nothing
+    # few requests in flight, write-back, or a burst that is not the first prove nothing
     for seconds in (
         [IDLE] * 9 + [changed(begun, in_flight=3)],
         [IDLE] * 9 + [changed(rates(0, 38, 20), aqu_sz=1.5, in_flight=30)],
@@ -543,7 +548,7 @@ def test_discards_have_no_time_and_no_dash() -> None:
 
 def test_what_is_discarded_is_not_moved() -> None:
     for each in (HOG, changed(rates(400, 400, 1), aqu_sz=0.4, util=60.0), SLOW):
-        # 858 MiB/s of discards make nothing larger, and no wait for it more usual
+        # 858 MiB/s of discards don't change the text
         both = changed(each, d_s=900.0, d_bytes_s=9e8)
         assert first([both] * 5).text == first([each] * 5).text
 
@@ -678,13 +683,13 @@ def test_nobody_can_tell_what_a_task_waits_for_that_is_blocked_while_all_disks_a
                   disks={"vda": (0.0, 0.0, 0.0), "vdb": (1e6, 0.0, elsewhere)})  # fmt: skip
     answer = first([IDLE] * 5, blocked, 6.3)
     assert (answer.rule, answer.state, answer.verdict) == ("quiet", GOOD, verdict)
-    # nor where no task was found, in the few looks of a busy machine
+    # the same if the few looks of a busy machine found no blocked task
     unseen = replace(blocked, blocked=())
     assert first([IDLE] * 5, unseen, 15.0).verdict == (NOTHING if elsewhere else UNKNOWN)
     ring = replace(unseen, ring_waiters=(RingWaiter(812, "dragonfly"),))
     assert first([IDLE] * 5, ring, 15.0).verdict == NOTHING
     assert first([IDLE] * 5, replace(unseen, remote=True), 15.0).verdict == NOTHING, "a server"
-    # of an idle volume only if the disk below has no I/O of others either
+    # an idle volume is cleared if the disk below it serves others
     volume = replace(unseen, disks={"dm-0": (0.0, 0.0, 0.0), "vda": (1e6, 0.0, elsewhere)})
     idle = frames([{"dm-0": IDLE, "vda": IDLE}] * 5, 15.0)
     pairs = judge(Seen(STACK, idle, DEVICES, use=volume))
@@ -699,7 +704,7 @@ def test_a_counter_of_a_stacked_device_that_nothing_confirms_is_no_stall() -> No
     assert (answer.rule, answer.verdict) == ("counter", UNKNOWN)
     waits = use(blocked=(BlockedTask(7, "dd"),))
     assert judge(Seen(STACK, seconds, DEVICES, use=waits))[0][1].rule == "silent"
-    # multipath without a path, for asynchronous I/O: blk-mq counts its requests themselves
+    # multipath without a path, asynchronous I/O: dm devices with blk-mq queues count their requests
     exact = DEVICES | {"dm-0": replace(DEVICES["dm-0"], hctxs=(Hctx(0, (0, 1), 128, 0),))}
     assert judge(Seen(STACK, seconds, exact, use=use()))[0][1].rule == "silent"
 
@@ -711,7 +716,7 @@ def test_a_suspended_device() -> None:
     answer = judge(Seen(STACK, seconds, DEVICES, held, blocked))[0][1]
     assert answer.text == ("dm-0 (data) is suspended: nothing passes; dd (7) waits in io_schedule")
     assert (answer.verdict, answer.next) == (WAITS, advise("resume", "data"))
-    # nobody was found blocked, in the few looks of a busy machine
+    # the few looks of a busy machine found no blocked task
     for waited, elsewhere, verdict in ((50.0, 0, UNKNOWN), (0.0, 0, NOTHING), (50.0, 3, NOTHING)):
         seconds = frames([{"dm-0": IDLE, "vda": IDLE}] * 5, waited)
         others = use(disks={"dm-0": (0.0, 0.0, 0.0), "vdb": (1e6, 0.0, float(elsewhere))})
@@ -720,10 +725,10 @@ def test_a_suspended_device() -> None:
 
 
 @pytest.mark.parametrize(("looks", "task", "waited", "verdict"), [
-    # 2 of 5 s, in a virtual machine
+    # suspended for 2 of 5 s, in a virtual machine
     ((1, 0, 0, 1, 1, 0, 0, 1), "fio", 40.0, WAITS),
     ((1, 0, 0, 1, 1, 0, 0, 1), "", 40.0, WAITS),
-    # asynchronous requests, in no pressure; a snapshot that was made
+    # asynchronous requests, which cause no pressure; a short suspension to make a snapshot
     ((1, 0, 0, 1, 1, 0, 0, 1), "", 0.0, UNKNOWN), ((0, 0, 1, 0, 0, 0, 0, 0), "fio", 20.0, UNKNOWN),
     ((0,) * 8, "", 0.0, NOTHING),
 ])  # fmt: skip
@@ -805,7 +810,7 @@ def test_a_limit_that_is_nearly_reached_may_hold_back_a_program_that_waits() -> 
 
 
 def test_tasks_that_wait_much_longer_than_the_disk_has_requests_wait_for_the_limit() -> None:
-    """A limit two groups up, which a busy machine holds at 96 %."""
+    """A limit of the cgroup two levels up; a busy machine reaches only 96 % of it."""
     limit = LimitUse("vda", "/top", "120 reads/s", "io.max", 0.96)
     seen = mean_use([use(limits=(limit,), disks={"vda": (4.8e5, 0.0, 0.23)})] * 7)
     seconds = [changed(rates(120, 0, 1.9), aqu_sz=0.23, util=20.0)] * 7
@@ -862,8 +867,8 @@ def test_the_verdict_on_all_disks_is_not_that_of_a_pool_that_nobody_writes_to() 
 
 
 def test_what_io_cost_holds_back_is_not_the_disk_s_fault() -> None:
-    """Two programs that read from a disk of which io.cost lets 100 reads/s pass: it has 0.16
-    requests in flight, and tasks wait for I/O 66 % of the time."""
+    """Two programs read from a disk that io.cost limits to 100 reads/s. It has 0.16 requests in
+    flight, and tasks wait for I/O 66 % of the time."""
     used = changed(rates(92, 0, 1.7), aqu_sz=0.16, util=15.0)
     cost = Conditions(devices={"vda": DeviceState(has_iocost=True)})
     moved = {"vda": (370e3, 0.0, 0.16)}
@@ -874,7 +879,7 @@ def test_what_io_cost_holds_back_is_not_the_disk_s_fault() -> None:
     assert answer.text == ("Not the disk: fio (4500) and 1 more wait in ioc_rqos_throttle, for "
                            "io.cost (io.cost.qos, io.weight)")  # fmt: skip
     assert (answer.verdict, answer.next) == (WAITS, advise("iocost"))
-    # asked in the top cgroup, where nobody says whether io.cost is on; the root file system is 9p
+    # in the top cgroup nothing shows whether io.cost is on; the root file system is 9p, thus remote
     seconds = frames([{"vda": used}] * 5, 66.0)
     top = judge(Seen(ONE, seconds, DEVICES, use=replace(held, remote=True)))
     assert top[0][1] == answer and "I/O limits of cgroups" not in excluded(*top[0])
@@ -896,7 +901,8 @@ def test_what_io_cost_holds_back_is_not_the_disk_s_fault() -> None:
 
 
 def test_an_idle_disk_is_cleared_by_another_whose_requests_the_frames_have() -> None:
-    """A healthy reader in a starved guest, where nobody read who uses the disks in time."""
+    """A healthy reader in a starved guest, where the users of the disks could not be read in
+    time."""
     reader = changed(rates(145, 0, 4.5), aqu_sz=0.65, util=78.0)
     seconds = frames([{"vda": IDLE, "vdb": reader}] * 5, 15.0)
     for read in (None, use(disks={"vda": (0.0, 0.0, 0.0), "vdb": (0.0, 0.0, 0.0)})):
@@ -955,7 +961,7 @@ def test_programs_wait_for_the_commits_of_a_journal(
 
 
 def test_programs_wait_behind_the_requests_of_md() -> None:
-    """Two readers of a mirror while it is checked: 3.7 in flight take 16.6 ms."""
+    """Two readers of a mirror while it is checked: 3.7 requests in flight, each takes 16.6 ms."""
     second = changed(rates(224, 0, 16.6), aqu_sz=3.7, util=100.0)
     syncing = Conditions(devices={"md0": DeviceState(array=Array("check", 0, 2))})
     devices = DEVICES | {"md0": replace(DEVICES["vda"], name="md0", kind="md", slaves=("vda",))}
@@ -975,8 +981,8 @@ def test_a_partition_is_no_other_disk() -> None:
 
 
 def test_what_the_kernel_holds_back_before_a_quick_disk_is_not_cleared() -> None:
-    """A reader that io.latency protects has a request in flight nearly all the time; another one
-    waits for it to be served."""
+    """A reader that io.latency protects has a request in flight nearly all the time. For its sake
+    the kernel holds another program back."""
     reader = changed(rates(450, 0, 2.0), aqu_sz=0.9, util=92.0)
     moved = {"vda": (2e6, 0.0, 0.9)}
     protected = BlockedTask(11, "fio", "submit_bio_wait")
@@ -990,7 +996,7 @@ def test_what_the_kernel_holds_back_before_a_quick_disk_is_not_cleared() -> None
     )
     two = replace(seen, disks=moved | {"vdb": (1e6, 0.0, 0.5)})
     assert first([reader] * 5, two, 90.0).verdict == UNKNOWN, "of which disk is not known"
-    # an ordinary user sees two that are blocked, and not where
+    # an ordinary user sees two blocked tasks, but not where they are blocked
     unread = replace(seen, blocked=(replace(protected, place=""), replace(held, place="")))
     hidden = first([reader] * 5, unread, 90.0)
     assert hidden.verdict == UNKNOWN
@@ -1016,8 +1022,8 @@ def test_what_the_kernel_holds_back_before_a_quick_disk_is_not_cleared() -> None
 
 
 def test_write_back_is_not_waited_for_because_tasks_wait_for_another_disk() -> None:
-    """A writer to a slow disk is held back at the limit of dirty pages; what another one writes to
-    a quick disk is written back beside it."""
+    """A writer to a slow disk is throttled at the limit of dirty pages, while another program's
+    data is written back to a quick disk."""
     flush = changed(rates(0, 3780, 11, kib=5), aqu_sz=42.0, util=76.0)
     slow = changed(rates(0, 492, 83, kib=5), aqu_sz=41.0, util=98.0)
     held = BlockedTask(1011, "python3", "balance_dirty_pages")
@@ -1090,7 +1096,7 @@ def test_threads_that_sync_and_wait_half_of_the_time_are_not_cleared() -> None:
         answer = first([eight] * 5, seen, pressure)
         assert (answer.rule, answer.verdict) == ("busy", verdict)
         assert ("48 % of the time" in answer.text) is (verdict == UNKNOWN)
-    # what the probe saw of these requests says nothing of one alone
+    # the probe's times are of these eight threads' requests; they don't tell what one alone takes
     parts = {"write": RequestStats(1.0, LatencyStats.from_bins({3_930_000: 445}))}
     counted = ProbeInterval(1.0, 0.0, (), {"vda": parts}, {}, (), None, None, 0, 0, 0, None, None)
     probed = [replace(one, probe=counted) for one in frames([{"vda": eight}] * 5, 48.0)]
@@ -1107,7 +1113,8 @@ def test_threads_that_sync_and_wait_half_of_the_time_are_not_cleared() -> None:
 def test_a_task_blocked_for_memory_does_not_wait_for_an_idle_disk(
     place: str, memory: float, verdict: str
 ) -> None:
-    """A cgroup over memory.high, without swap; an ordinary user can't see the place."""
+    """A cgroup over memory.high, without swap. An ordinary user can't see where the task is
+    blocked."""
     seen = use(blocked=(BlockedTask(965, "python", place, share=0.9),), as_root=bool(place))
     answer = first([IDLE] * 5, seen, 0.0, memory)
     assert answer.verdict == verdict
@@ -1198,8 +1205,8 @@ def test_bursts_of_writes_that_somebody_syncs_are_not_cleared() -> None:
 
 
 def test_requests_that_may_wait_for_bfq_s_other_programs_are_not_cleared() -> None:
-    """Three readers, one of them in a cgroup of weight 1: 6 ms on average, and most of its own are
-    ten times as long. Alone a request takes 2 ms."""
+    """Three readers, one of them in a cgroup of weight 1. A request takes 6 ms on average, most of
+    that reader's ten times as long; alone a request takes 2 ms."""
     three = changed(rates(400, 0, 6.2), aqu_sz=2.5, util=96.0)
     seconds = frames([{"vda": three}] * 5, 40.0)
     for scheduler, boot, verdict in (
@@ -1268,14 +1275,14 @@ def test_a_wait_that_is_too_long_for_the_requests_in_flight_is_not_explained() -
         "dd (7) waits in submit_bio_wait"
     )
     assert first([few] * 5, held, 30.0).rule == "quiet"
-    # it waits for another disk that completes nothing, whose time is not counted yet
+    # dd waits for vda, which completes nothing: the time of its requests is not counted yet
     silent = changed(IDLE, in_flight=4, aqu_sz=0.0, util=100.0)
     stalled = frames([{"vda": silent, "vdb": IDLE}] * 5, 90.0)
     answers = judge(Seen(TWO, stalled, DEVICES, use=replace(held, disks={"vda": (0.0, 0.0, 0.0)})))
     assert [one.rule for _, one in answers] == ["silent", "quiet"]
     assert "0 B/s, 4 in flight, at least one" in evidence(*answers[0])[0]
     assert answers[1][0].other_in_flight == answers[1][0].all_in_flight == 4.0
-    # it waits for another disk, whose own requests dm holds: /proc/diskstats counts dm's alone
+    # dd waits for vda, whose requests dm delays: /proc/diskstats counts them for dm-0 only
     delay = (DeviceLinks("dm-0", ("vda",), "delay"), DeviceLinks("vda"))
     both = combine_targets([
         TargetPath(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "vda"), links=delay),
@@ -1295,17 +1302,17 @@ def test_pressure_without_io() -> None:
         "disks have hardly any request"
     )
     assert answer.verdict == NOTHING
-    # what is in flight on another disk explains no more of the time than that
+    # requests in flight on another disk explain at most 20 % of the time
     some = replace(ring, disks={"vdb": (1e6, 0.0, 0.2)})
     assert first([IDLE] * 5, some, 50.0).text.endswith(
         "sleeps in io_uring; 50 % I/O pressure, but requests are in flight at most 20 % of the time"
     )
     assert first([IDLE] * 5, some, 35.0).rule == "quiet"
-    # a server's answers are waited for, too; and so is another disk
+    # a server's answer may be waited for, or another disk
     assert first([IDLE] * 5, replace(ring, remote=True), 50.0).rule == "quiet"
     busy = replace(ring, disks={"vdb": (1e6, 0.0, 0.9)})
     assert first([IDLE] * 5, busy, 50.0).rule == "quiet"
-    # a loop device that is idle itself, on a disk that is not
+    # an idle loop device on a disk that is not idle
     below = Seen(ONE, frames([{"vda": IDLE}] * 5, 50.0), DEVICES,
                  use=replace(busy, disks={"vda": (1e6, 0.0, 0.9)}))  # fmt: skip
     assert judge(below)[0][1].rule == "quiet"
@@ -1316,7 +1323,8 @@ def test_tasks_that_wait_while_no_disk_has_anything_are_not_explained() -> None:
     assert (answer.rule, answer.verdict) == ("above", UNKNOWN)
     user = use(blocked=(BlockedTask(7, "dd"),), as_root=False)
     assert first([IDLE] * 5, user, 90.0).next == "see more as root: iopstui why"
-    # beside a mounted server it waits there, unless it waits in the block layer: a full thin pool
+    # with a network file system mounted, a task may wait for its server, but not one that is
+    # blocked in the block layer (a full thin pool)
     for place, rule in (("nfs_wait_bit", "quiet"), ("submit_bio_wait", "above"), ("", "above")):
         seen = use(blocked=(BlockedTask(6334, "dd", place),), remote=True)
         assert first([IDLE] * 5, seen, 46.0).rule == rule
@@ -1326,10 +1334,10 @@ def test_memory_that_is_short() -> None:
     swap = changed(rates(500, 500, 3), aqu_sz=3.0)
     answer = first([swap] * 5, use(swap_s=4000.0), 60.0, memory=40.0)
     assert answer.text.startswith("Memory is short, and swap is on vda")
-    # one task that swaps all the time has not one page in flight all the time
+    # a single swapping task keeps less than one page in flight
     one_task = changed(rates(900, 900, 0), aqu_sz=0.84, util=80.0)
     assert first([one_task] * 5, use(swap_s=1800.0), 60.0, memory=60.0).rule == "memory"
-    # in a cgroup: who waits for pages of its own counts as waiting for I/O alone
+    # memory short in a cgroup: tasks that wait for pages of their own count as waiting for I/O only
     in_group = changed(rates(945, 944, 3.4), aqu_sz=6.4, util=64.0)
     for moved, rule in ((7.4 * MIB, "memory"), (40.0 * MIB, "busy")):
         seen = use(swap_s=1890.0, disks={"vda": (moved / 2, moved / 2, 6.4)})
@@ -1408,18 +1416,19 @@ MANY = changed(rates(16000, 16000, 0), r_await=0.94, w_await=0.94, aqu_sz=30.0, 
 @pytest.mark.parametrize(
     ("boot_ms", "boot_in_flight", "device_ms", "rule"),
     [
-        # (ms since boot, in flight meanwhile, ms in the device) → what 30 in flight for 0.94 ms are
+        # (mean ms since boot, mean in flight since boot, ms in the device) → the rule for 30
+        # requests in flight that take 0.94 ms
         (None, None, None, "unclear"),
         (0.15, 1.1, None, "queue"),
         (0.15, 20.0, None, "queue"),
         (0.6, 1.1, None, "busy"),
         (0.6, 20.0, None, "unclear"),
         (0.6, None, None, "unclear"),
-        # the time in a loop device has its own queue in it: it says no more than the user knows
+        # a loop device's time includes its own queue, so it adds nothing
         (0.15, 1.1, 0.9, "queue"),
         (0.6, 1.1, 0.9, "busy"),
         (0.6, 20.0, 0.9, "unclear"),
-        # the device does one after another, the others wait before it
+        # the device serves one request at a time; the others wait before it
         (0.6, 20.0, 0.03, "queue"),
         (None, None, 0.03, "queue"),
     ],
@@ -1447,7 +1456,7 @@ def test_a_fast_disk_s_queue_is_known_by_what_a_request_takes_alone(
     [
         ("virtio-blk", None, "queue"),
         ("virtio-blk", 0.3, "queue"),
-        # one alone takes as long: the device does many at a time
+        # one request alone takes as long, so the device serves many at a time
         ("virtio-blk", 1.4, "busy"),
         # null_blk with a timer: each request takes its set time, whatever else is in flight
         ("null_blk", None, "unclear"),
@@ -1485,8 +1494,8 @@ def test_too_short_unsteady_and_gone() -> None:
 
 
 def test_libaio_is_in_no_pressure_and_a_mean_that_is_long_clears_no_disk() -> None:
-    """A reader of queue depth 16 on a RAID 0 whose slow disk has 4 of them, at times fewer; one of
-    depth 4 whose completions wait for a CPU that another program keeps."""
+    """A reader of queue depth 16 on a RAID 0 whose slow disk holds 4 requests, at times fewer. A
+    reader of depth 4 whose completions wait for a CPU that another program uses."""
     more, less = (changed(rates(560, 0, ms), aqu_sz=depth, util=97.0)
                   for ms, depth in ((12.0, 6.7), (6.1, 3.4)))  # fmt: skip
     array = first([less, less, more, more, less, less, less, less], use(), 0.0)
@@ -1494,7 +1503,7 @@ def test_libaio_is_in_no_pressure_and_a_mean_that_is_long_clears_no_disk() -> No
     for ms, util, rule, depth in (
         (13.3, 77.0, "busy", 1.2), (13.3, 85.0, "busy", 1.2), (11.0, 45.0, "quiet", 0.9),
         (5.9, 90.0, "busy", 0.88),  # one program reads a mapped file, 150 times a second
-        (5.5, 80.0, "busy", 0.78),  # so does this one, in a machine with less CPU time
+        (5.5, 80.0, "busy", 0.78),  # the same in a machine with less CPU time
     ):  # fmt: skip
         one = changed(rates(int(1e3 * depth / ms), 0, ms), aqu_sz=depth, util=util)
         answer = first([one] * 5, use(), 0.0)
@@ -1521,7 +1530,8 @@ def test_full_cpus_may_be_why_a_disk_seems_slow() -> None:
 
 
 def test_a_disk_below_a_delaying_device_sends_to_that_one() -> None:
-    """dm-delay holds each of a reader's requests for 60 ms; asked for is the disk below it."""
+    """dm-delay holds each of a reader's requests for 60 ms; the question is about the disk below
+    it."""
     devices = {"vda": replace(DEVICES["vda"], holders=("dm-0",)), "dm-0": DEVICES["dm-0"]}
     blocked = (BlockedTask(7, "fio", "submit_bio_wait"),)
     for second, rule in ((rates(15, 0, 1), "above"), (rates(900, 0, 0.4), "quiet")):
@@ -1683,13 +1693,13 @@ def test_a_disk_whose_commands_time_out_is_slow_though_few_of_its_seconds_show_i
     assert (answer.rule, answer.verdict) == ("slow", WAITS)
     assert "answers slowly: 124 ms on average" in answer.text
     assert "and nothing in 5 of 8 s" in answer.text
-    # quick ones, few, the page cache's
+    # quick requests; few requests; write-back
     quick, few = changed(rates(4000, 0, 1), in_flight=4), changed(rates(1, 0, 100), in_flight=4)
     written = changed(rates(0, 250, 124), in_flight=4)
     for innocent in (quick, few, written):
         seconds = [innocent, hung, innocent, hung, innocent, hung, innocent, innocent]
         assert first(seconds, use(), 0.0).rule not in ("slow", "unsteady")
-    # none was in flight when the second began
+    # nothing was in flight when the second began
     some = changed(rates(10, 0, 1), in_flight=0)
     seconds = [changed(ran, in_flight=0), hung, some, hung, some, hung, some, some]
     assert first(seconds, use(), 0.0).rule not in ("slow", "unsteady")
@@ -1733,7 +1743,7 @@ def test_what_was_before_a_run_comes_after_what_is_now() -> None:
 
 @pytest.mark.parametrize(("until", "told"), [(4.0, False), (8.0, True)])
 def test_what_was_before_a_run_is_not_the_answer_for_ever(until: float, told: bool) -> None:
-    """It stood above a job that had run for two minutes."""
+    """A finding of the time before a run is not shown for a job that has run for two minutes."""
     before = Finding("background", "vda did 87 r/s", since=until - 3, until=until)
     seen = frames([{"vda": IDLE}] * 15, 0.0)
     found = job_finding(Situation("vda", seen, ("vda",), findings=(before,)))
@@ -1753,7 +1763,7 @@ def test_what_a_job_waits_for_is_its_answer_even_if_nothing_is_at_fault() -> Non
 
 
 def test_a_finding_of_a_run_is_about_its_target_not_the_lowest_disk() -> None:
-    """Parity of a raid5: the answer's disk was the array's last member."""
+    """Parity of a raid5: the answer is about the array, not about its last member."""
     found = Finding("parity", "dm-0 (raid5): 957 writes/s cost 952 reads/s on its members")
     for step, disk in ((1, "dm-0"), (0, "vda")):
         seconds = [replace(one, step=step) for one in frames([{"dm-0": SLOW, "vda": SLOW}] * 5)]
@@ -1761,7 +1771,7 @@ def test_a_finding_of_a_run_is_about_its_target_not_the_lowest_disk() -> None:
 
 
 def of_a_run(waits: Waits, *flags: str) -> Answer:
-    """The answer of seconds in which fio does 543 IOPS."""
+    """The answer for seconds in which fio does 543 IOPS."""
     total = fio(543.0, lat_ns=1.79e6)
     total = replace(total, total=replace(total.total, percentiles={"p99": 4_750_000}))
     seconds = [
@@ -1804,7 +1814,8 @@ def test_a_job_that_sleeps_by_itself_is_its_own_limit(
 
 
 def test_the_directions_of_a_mix_have_a_latency_each() -> None:
-    """dm-delay with 20 ms for writes alone: 11.4 ms is no request's time."""
+    """dm-delay delays only writes, by 20 ms. No request takes 11.4 ms, the mean of both
+    directions."""
     mixed = fio(346.0, lat_ns=1.14e7)
     parts = {
         name: replace(mixed.total, lat_ns=ns) for name, ns in (("read", 2.6e6), ("write", 2.4e7))
@@ -1838,7 +1849,7 @@ def test_impossible_latencies_of_fio_are_not_repeated() -> None:
 
 
 def test_the_ios_in_flight_are_of_the_same_second_as_the_iops() -> None:
-    """Else IOPS x latency is another number than the one beside it, and the panels' bar."""
+    """Otherwise IOPS x latency would differ from the number beside it and from the panels' bar."""
     waits = [Waits(ios, 0.0, 0.0, {"vda": ios}, None, None, 0.0) for ios in (8.0, 8.0, 8.0, 4.0)]
     seconds = [
         replace(one, step=1, fio=fio(1000.0, lat_ns=4e6), waits=of_second)
@@ -1868,15 +1879,15 @@ def test_the_last_part_of_a_run_says_nothing_of_where_its_ios_are() -> None:
 
 
 @pytest.mark.parametrize(("disk", "waits", "verdict", "step"), [
-    # iodepth=200 on a disk of 500 IOPS, and 8 of which each takes 0.1 ms
+    # iodepth=200 on a disk of 500 IOPS; then 8 in flight, each of 0.1 ms
     (changed(rates(500, 0, 398.0), aqu_sz=199.0, util=100.0),
      Waits(200.0, 0.0, 1.7, {"vda": 198.3}, None, None, 0.0), WAITS, advise("shallower")),
     (changed(rates(20_000, 0, 0.4), aqu_sz=8.0, util=100.0),
      Waits(8.0, 0.0, 0.4, {"vda": 7.6}, None, None, 0.0), NOTHING, ""),
-    # 48 where nr_requests is 6 and the guest's CPUs are slow: no counter shows why they wait
+    # 48 in flight, nr_requests is 6 and the guest's CPUs are slow: no counter shows why they wait
     (changed(rates(4600, 0, 0.6), aqu_sz=2.9, util=60.0),
      Waits(47.6, 1.3, 43.4, {"vda": 2.9}, None, None, 0.0), UNKNOWN, ""),
-    # 4 of 13.5 on a disk of 500 IOPS: the others are another program's
+    # 4 of the 13.5 requests in flight are the job's, on a disk of 500 IOPS
     (changed(rates(500, 0, 27.3), aqu_sz=13.5, util=97.0),
      Waits(4.1, 0.0, 0.0, {"vda": 4.1}, None, None, 0.0), WAITS, ""),
 ])  # fmt: skip
@@ -1917,7 +1928,7 @@ def test_a_layer_that_holds_a_jobs_only_io_is_where_to_look() -> None:
 
 @pytest.mark.parametrize(("fast", "level", "is_named"), [
     (rates(480, 0, 0.29), "raid0", True),
-    # the other one does more: it is no slower for what it does
+    # vda does nearly twice as many I/Os as vdb
     (rates(900, 0, 0.29), "raid0", False),
     # a mirror sends its reads to whichever member answers
     (rates(480, 0, 0.29), "raid1", False),
@@ -1987,7 +1998,7 @@ def test_a_job_on_bfq_is_sent_to_compare_without_it() -> None:
 
 
 @pytest.mark.parametrize(("disk", "advice", "is_said"), [
-    # 16 of this job and 8 of another program wait in a disk of 500 IOPS
+    # 16 I/Os of this job and 8 of another program wait in a disk of 500 IOPS
     (changed(rates(500, 0, 47.6), aqu_sz=23.8, util=100.0), FIND_PROGRAM, True),
     # a quick disk: the job does not wait for the other one
     (changed(rates(500, 0, 0.2), aqu_sz=0.1, util=9.0), FIND_PROGRAM, False),
@@ -2021,7 +2032,7 @@ def test_a_busy_job_on_bfq_is_told_of_both() -> None:
 @pytest.mark.parametrize(("kind", "sent", "shape", "is_said"), [
     ("dm", 0, JobShape(direct=True, iodepth=8), True),
     ("dm", 3700, JobShape(direct=True, iodepth=8), False),
-    # the page cache may have them
+    # the page cache may have answered the reads
     ("dm", 0, JobShape(direct=False, iodepth=8), False),
     ("loop", 0, JobShape(direct=True, iodepth=8), False),
     # writes of blocks that a layer does not have yet reach its disks

@@ -1,4 +1,4 @@
-"""A device that is gone is not a fast one."""
+"""A removed device is not shown as a fast one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What shares blocks with what, by number and in both directions."""
+"""Which devices share blocks, by device number and in both directions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_loop_over_loop_over_a_partition() -> None:
     stack = Stack(devices, backings)
     assert stack.below("loop2p1") == ("loop2", "loop1", "loop0p1", "loop0")
     assert stack.above("loop0p1") == ("loop0p1", "loop1", "loop2", "loop2p1")
-    # its neighbour is another partition all the way up
+    # the mounted partition is loop0p2; loop2p1 is above loop0p1
     assert uses_of_device("loop2p1", devices, backings) == ()
     swapping = {**devices, "loop0p1": device("loop0p1", (259, 0), disk="loop0", swap=True)}
     assert uses_of_device("loop2p1", swapping, backings) == ("loop0p1 is in use as swap",)
@@ -101,7 +101,7 @@ def test_loop_devices_of_files_of_one_name() -> None:
     ],
 )  # fmt: skip
 def test_neighbours_on_one_device(first: str | None, second: str | None, free: bool) -> None:
-    """Of LVM each volume has blocks of its own; of two tables of device-mapper nobody knows."""
+    """Each LVM volume has blocks of its own; two other device-mapper devices may share blocks."""
     devices = machine(
         device("sda", (8, 0), holders=("dm-0", "dm-1")),
         device("dm-0", (253, 0), slaves=("sda",), layer=first),
@@ -153,7 +153,7 @@ def disk_with(*partitions: BlockDevice) -> dict[str, BlockDevice]:
      (0, 99, False)],
 )  # fmt: skip
 def test_partitions_that_overlap(start: int, size: int, apart: bool) -> None:
-    """The kernel takes any table as it is; the mounted one has MiB 1 to 16."""
+    """The kernel accepts any partition table. The mounted partition covers MiB 1 to 16."""
     devices = disk_with(partition(1, 1, 16, mounts=(ROOT,)), partition(2, start, size))
     assert uses_of_device("sda2", devices) == (() if apart else ("sda1 is mounted at / (ext4)",))
 
@@ -165,21 +165,21 @@ def test_a_partition_of_which_no_place_is_known() -> None:
 
 
 def test_an_extended_partition_is_the_table_of_the_logical_ones() -> None:
-    """As Linux shows it: two sectors, of which none is of a logical partition."""
+    """Linux shows it as two sectors, none of which belongs to a logical partition."""
     extended = BlockDevice("sda2", "/dev/sda2", 8, 2, "partition", 1024, disk="sda", start=8 << 20)
     primary, free = partition(1, 1, 4, mounts=(ROOT,)), partition(6, 32, 4)
     logical = partition(5, 9, 16, mounts=(Mount("/home", "ext4"),))
     devices = disk_with(primary, extended, logical, free)
     assert uses_of_device("sda2", devices) == ("sda5 is mounted at /home (ext4)",)
     assert uses_of_device("sda6", devices) == ()
-    # of GPT the fifth is one as all others
+    # in a GPT the fifth partition is one like the others
     devices = disk_with(primary, partition(2, 8, 1), logical)
     assert uses_of_device("sda2", devices) == ()
 
 
 def snapshots(*mounted: str, origin: str = "vg-lv", real: str = "vg-lv-real"
               ) -> dict[str, BlockDevice]:  # fmt: skip
-    """As ``lvcreate -s`` stacks them, twice."""
+    """Two snapshots, stacked as ``lvcreate -s`` does it."""
 
     def volume(minor: int, dm_name: str, slaves: tuple[str, ...], *holders: str) -> BlockDevice:
         name = f"dm-{minor}"

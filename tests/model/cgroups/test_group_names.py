@@ -31,7 +31,7 @@ PODS = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod"
          "app.slice (user 1000)", False),
         (r"/user.slice/user-1000.slice/user@1000.service/app.slice/app-firefox-7.scope", "unit",
          "app-firefox-7.scope (user 1000)", True),
-        # Docker with the systemd driver, with cgroupfs, and what a container makes inside
+        # Docker with the systemd driver, with cgroupfs, and groups made inside a container
         (f"/system.slice/docker-{ID}.scope", "container", "docker 4f2c7f0c9a51", True),
         (f"/docker/{ID}", "container", "docker 4f2c7f0c9a51", True),
         (f"/docker/{ID}/system.slice/cron.service", "container", "docker 4f2c7f0c9a51", True),

@@ -16,7 +16,7 @@ UNIT = "/system.slice/db.service"
 
 
 def counted(disk: str = "sda", **each: int) -> dict[str, int]:
-    """Every counter of these paths ("/" for ``all``, blanks in names kept)."""
+    """Every counter of these paths; in their names "all" is "/" and "__" a slash."""
     return {
         counter_name(what, "/" if path == "all" else "/" + path.replace("__", "/"), disk): count
         for path, count in each.items()

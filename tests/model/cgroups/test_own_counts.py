@@ -1,4 +1,5 @@
-"""Counters of cgroups without the groups below: all of them together are the top's."""
+"""Counters of cgroups without those of the groups below them; together they are the top's
+counter."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def test_what_is_gone_is_not_the_work_of_the_one_above() -> None:
     fed(own, all=1000, s=900, s__p=800, s__p__c=700)
     assert fed(own, all=1030, s=925) == {"/": 105, "/s": 125}, "its last 25 are nobody else's"
     assert fed(own, all=1030, s=925, s__p=0) == {"/": 105, "/s": 125, "/s/p": 0}
-    # of the same name, but another one: it counts from 0 on
+    # a new group of the same name counts from 0
     fed(own, all=1130, s=1025, s__p=100)
     assert fed(own, all=1140, s=1035, s__p=7) == {"/": 105, "/s": 128, "/s/p": 7}
 
@@ -46,7 +47,7 @@ Work = st.lists(st.integers(0, 1000), min_size=len(PATHS), max_size=len(PATHS))
 
 @given(st.lists(Work, min_size=1, max_size=6))
 def test_the_sum_is_always_the_top_s(work: list[list[int]]) -> None:
-    """Whatever each does by itself: counters have what is below, too."""
+    """Whatever each group does: the counter of a group includes the groups below it."""
     own, done = OwnCounts(), dict.fromkeys(PATHS, 0)
     for more in work:
         done = {path: done[path] + n for path, n in zip(PATHS, more, strict=True)}

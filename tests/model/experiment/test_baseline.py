@@ -1,4 +1,4 @@
-"""A figure against an earlier run's: batches, the interval of the ratio, who passes."""
+"""A figure compared with an earlier run's: batches, the interval of the ratio, what passes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def test_a_single_figure_is_as_uneven_as_the_other() -> None:
 
 @pytest.mark.parametrize("percent", [50.0, 95.0, 99.0, 99.9])
 def test_a_percentile_s_interval_is_about_the_binomial_one(percent: float) -> None:
-    # scipy's is exact for independent samples; ours is a little wider: t, batches, whole buckets
+    # scipy's interval is exact for independent samples; ours is a little wider, because of the t
+    # distribution, the batches and whole buckets
     rng = random.Random(3)
     batches = [[int(1e5 * rng.lognormvariate(0, 0.5)) for _ in range(2000)] for _ in range(20)]
     found = percentile_spread([Counter(map(bucket_key, one)) for one in batches], percent)

@@ -79,7 +79,8 @@ def test_the_primary_figure_is_tested_by_itself_and_the_others_together() -> Non
 
 
 def _holm(values: list[float]) -> list[float]:
-    """Holm's correction written down another way: the largest of all smaller ones' products."""
+    """Holm's correction by its definition: for each value, the largest product of a value up to it
+    and the number of values at least as large."""
     return [
         min(1.0, max(v * sum(w >= v for w in values) for v in values if v <= value))
         for value in values
@@ -87,8 +88,8 @@ def _holm(values: list[float]) -> list[float]:
 
 
 def test_the_plan_s_power_is_that_of_the_whole_program() -> None:
-    """5 repeats, 3 % noise, 10 % more IOPS: 95 % by theory; corrected over seven figures it was
-    57 %. The standard error of 300 comparisons is 1.3 %."""
+    """5 repeats, 3 % noise, 10 % more IOPS: 95 % in theory. Correcting the primary figure for all
+    seven figures would leave 57 %. The standard error of 300 comparisons is 1.3 %."""
     rng = random.Random(9)
     found = sum(
         next(t.shown for t in compare(runs(rng, 5, 1e5, 1.1e5))[0] if t.primary)
@@ -117,7 +118,7 @@ def test_no_difference_is_said_with_what_could_still_be() -> None:
 
 
 def test_a_cost_that_no_one_cpu_pays_is_said() -> None:
-    # the jobs run on another CPU in every run: the cost is certain, who pays it is not
+    # the jobs run on another CPU in every run: the cost is certain, which CPU pays it is not
     rng = random.Random(4)
     found = [
         {
@@ -317,7 +318,8 @@ def test_until_a_precision_is_reached() -> None:
 
 
 def test_a_neighbour_beside_one_setting_alone_is_told_beside_the_difference() -> None:
-    """A reader of 500 MiB/s in all five runs of B: IOPS -50 %, of a setting that changes none."""
+    """A neighbour reads 500 MiB/s in all five runs of B and halves its IOPS; the setting changes
+    nothing."""
     found = runs(random.Random(1), 5, 15_000, 7_500)
 
     def text(*beside: int) -> str:

@@ -38,8 +38,8 @@ def frame(
     reads: float = 0.0, writes: float = 0.0, *, size: int = 4096, at: float = 1.0,
     iops: float | None = None, way: str = "read", flushes: float = 0.0, **more: Any,
 ) -> Frame:  # fmt: skip
-    """A second of a device that reads and writes, and of a job that does ``iops`` of ``way``.
-    Flushes are among the writes and carry no data."""
+    """A second in which a device reads and writes, and a job does ``iops`` in direction ``way``.
+    Flushes are counted as writes and carry no data."""
     does = (reads if way == "read" else writes) if iops is None else iops
     interval = made.fio(does, size=4096)
     interval = replace(interval, directions={way: interval.total}, usr_cpu=10.0, sys_cpu=10.0)
@@ -79,7 +79,7 @@ def test_seconds_without_figures_of_fio_or_of_the_kernel_belong_to_the_next() ->
 
 
 def others_of(job: Flow, device: Flow) -> Flow:
-    """What others read on it."""
+    """What others read on the device."""
     return beyond(device, job, job, READS, slack=1.0)
 
 
@@ -151,12 +151,12 @@ def test_the_reason_names_the_amounts_the_device_and_the_kind() -> None:
         (RAW, SYNCING, frame(0, 2000, flushes=1000, iops=1000, way="write")),
         # copy-on-write: as much again
         (DIRECTORY, WRITER, frame(0, 1900, iops=1000, way="write")),
-        # nothing counts what the engine does, or it does nothing
+        # the kernel does not count this engine's I/O, or the engine does none
         (RAW, replace(DIRECT, engine="io_uring_cmd"), frame(5000, iops=1000)),
         (RAW, replace(DIRECT, engine="null"), frame(5000, iops=1000)),
-        # hardly anything beside a job that hardly does anything
+        # a few I/Os beside a job that does a few
         (RAW, DIRECT, frame(7, iops=5)),
-        # others' few beside many of the job that the cache or the file system answers
+        # a few I/Os of others beside many of the job's, which the cache or the file system answers
         (RAW, BUFFERED, frame(10, 50, iops=70_000)),
     ],
 )

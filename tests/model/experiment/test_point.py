@@ -70,8 +70,8 @@ lengths = st.floats(0.05, 3.0)
 def test_the_stated_seconds_are_measured(
     first: float, jitter: list[float], settle: float, measure: float
 ) -> None:
-    """Of 1 + 3 s were 2.1 s measured: fio's first interval is 0.9 s, and the one in which the
-    settling ends is lost. A run that is longer by an interval has them all."""
+    """The interval in which settling ends is lost, and fio's first one may be 0.9 s. The run is one
+    interval longer, so that the stated seconds are measured anyway."""
     interval = max(first, *jitter)
     left, seconds = run_length_s(settle, measure, interval), []
     for length in (first, *jitter * 10):
@@ -111,7 +111,7 @@ def test_nothing_is_left_of_a_run_that_only_settles() -> None:
 @pytest.mark.parametrize(
     ("softirqs", "interrupts", "of", "cpu"),
     [
-        # ten I/Os and more an interrupt, passed on to the submitter's CPU 0
+        # ten or more I/Os per interrupt; completions are passed on to the submitter's CPU 0
         (750.0, 820.0, SOFTIRQS, 0),
         # completed where the interrupt came; the softirqs are another disk's
         (120.0, 820.0, INTERRUPTS, 1),
@@ -260,7 +260,7 @@ def test_a_place_that_can_t_be_written(tmp_path: Path) -> None:
 
 
 def test_every_figure_of_a_point_is_made_of_its_seconds() -> None:
-    """Two whole seconds and half a one, in which the worst and the best do not count."""
+    """Two whole seconds and a part of one, whose extremes do not count."""
     meter = PointMeter(0.0)
     seconds = ((1, 100, 1.0, ()), (2, 300, 1.0, ()), (3, 20, 0.5, (PARTIAL,)))
     for at_s, ios, length, flags in seconds:

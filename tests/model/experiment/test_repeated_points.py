@@ -151,7 +151,7 @@ def test_no_knee_is_claimed_of_a_curve_that_dips() -> None:
     assert curve.knee is None and curve.uncertain_knee is not None
     (words, *_) = conclusions(measured_points(LINE, runs), [curve])
     assert words.startswith("Take iodepth=8 ") and "Not sure: IOPS fall at iodepth=16" in words
-    # a device may well do less under the deepest queues
+    # a device may do less under the deepest queues
     falling = [scaled(one, 0.5**n) if n else one for n, one in enumerate(runs[:3])]
     assert not load_curves(LINE, falling)[0].doubt
 

@@ -1,4 +1,4 @@
-"""The law of scaling: what scipy finds, and no knee that the points don't show."""
+"""The scaling law: the same fit as scipy's, and no knee that the points don't show."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_no_other_curve_is_nearer(measured: list[tuple[int, float]]) -> None:
     _, theirs = optimize.nnls(columns / scales * weight[:, None], np.ones(len(hosts)))
     law = fit_law(measured)
     if law is None:
-        return  # 1/λ is 0 in the best one: no host would have a finite rate
+        return  # 1/λ is 0 in the best fit: one host would have an infinite rate
     ours = sum((1 - value / law.at(one)) ** 2 for one, value in measured) ** 0.5
     assert ours <= theirs * (1 + 1e-6) + 1e-6
 

@@ -17,7 +17,7 @@ NEEDED = {"read": "reads", "write": "writes", "discard": "discards", "flush": "f
 
 
 def possible(disk: DiskRates) -> DiskRates:
-    """No bytes and no time without a request."""
+    """The same row, with no bytes and no time in a direction without requests."""
     return replace(disk, **{
         name: 0
         for name in COUNTS

@@ -1,4 +1,4 @@
-"""The accounts: nothing is given away twice, and only what the job can't have caused is others'."""
+"""Accounts of I/O: none is counted twice, and others get only what the job can't have caused."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_large_writes_count_in_bytes_and_in_queue() -> None:
 
 
 def test_a_slow_neighbour_in_the_same_direction_has_what_the_job_can_not_wait_for() -> None:
-    """16 requests of which the job's 100 I/Os a second of 1 ms can be 0.1."""
+    """16 requests in flight; the job's 100 I/Os a second of 1 ms can only be 0.1 of them."""
     rates = disk(600, size=4096, wait=1000 * 16 / 600)
     found = account(rates, fio(100, lat_ns=1e6))
     assert found.others[READS].queue == pytest.approx(16 - 0.1, abs=0.05)
@@ -132,7 +132,7 @@ def test_a_file_system_may_write_for_the_job() -> None:
 
 
 def test_with_data_journal_nothing_is_direct() -> None:
-    """Reads are read ahead, and each write is written twice, later."""
+    """With data=journal, reads are read ahead, and each write is written twice, later."""
     journal = {"files": True, "journals_data": True}
     assert account(disk(500, size=65_536), fio(500), DIRECT, **journal).others_share.most == 0
     written = account(disk(0, 2_000), fio(1_000, direction="write"), WRITER,
@@ -151,7 +151,7 @@ def test_written_back_is_no_more_than_was_written() -> None:
         evidence = Evidence((*before, *now), devices=[device()], shape=BUFFERED)
         return shares_of(evidence).bytes_s
 
-    # five seconds' pages are written in three
+    # the pages of five seconds are written in three
     assert share(5, 1_000, 2_500) == 0
     assert share(5, 1_000, 9_000) == pytest.approx(1 - 8 / 3 * 1.05**2 / 9, abs=0.01)
 
@@ -164,7 +164,7 @@ def test_pages_that_are_written_in_parts_are_written_whole() -> None:
 
 
 def test_what_was_written_before_the_frames_is_not_known() -> None:
-    """After a setting is changed the rules see the frames since then alone."""
+    """After a setting is changed, the rules see only the frames since then."""
     late = replace(fio(10, direction="write"), elapsed_s=60)
     frames = seconds(4, interval=late, disks={"vda": disk(0, 9_000)})
     evidence = Evidence(tuple(frames), devices=[device()], shape=BUFFERED)

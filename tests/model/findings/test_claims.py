@@ -17,7 +17,7 @@ DIRECT = JobShape(engine="libaio", direct=True)
 
 
 def placed(cpu: float, above: float, inside: float, others: float = 0.0) -> Evidence:
-    """I/Os at these places, in a device in which others do so many I/Os for each of the job's."""
+    """I/Os in these places; for each I/O of the job, others do ``others`` I/Os on the device."""
     frames = seconds(
         3, interval=fio(1_000, lat_ns=1e6), disks={"vda": disk(1_000 * (1 + others), wait=4.0)}
     )

@@ -203,7 +203,7 @@ def test_a_busy_job_is_the_limit() -> None:
 def test_a_fast_job_learns_that_no_io_of_it_reaches_the_disk(
     shape: JobShape, why: str, step: str
 ) -> None:
-    """Reads of a sparse file, and reads and writes in the page cache."""
+    """Reads of a sparse file; reads and writes in the page cache."""
 
     def found(disk_s: float, shape: JobShape = shape, written_s: float = 0.0) -> Finding:
         one = disk(disk_s, written_s)
@@ -297,7 +297,7 @@ def test_a_deeper_queue_that_gives_latency_only() -> None:
 
 def test_a_deeper_queue_that_pays_or_is_not_filled_is_no_saturation() -> None:
     assert saturation(40_000, 200.0) is None
-    assert saturation(10_000, 120.0) is None  # N = 1.2 of 8: the depth is not there
+    assert saturation(10_000, 120.0) is None  # 1.2 of 8 I/Os in flight: the depth is not reached
     assert saturation(10_000, 800.0, depth=1) is None
 
 
@@ -396,7 +396,8 @@ def test_a_job_without_a_device_disagrees_with_none(engine: str) -> None:
 
 
 def test_counts_of_different_seconds_are_not_compared() -> None:
-    """On a busy machine some frames are. Other rules need them: else they would be silent there."""
+    """On a busy machine fio's and the kernel's counts may be of different seconds. Other rules
+    still use such frames, or they would never find anything there."""
     frames = seconds(4, interval=fio(1_000), disks={"vda": disk(100)}, throttled=20.0)
     calm, direct = [replace(one, throttled=0.0) for one in frames], JobShape(direct=True)
     assert diagnosis.count_mismatch(Evidence(calm, devices=[device()], shape=direct)) is not None
@@ -499,7 +500,7 @@ def test_direct_writes_that_are_missing_are_not_called_unwritten_blocks() -> Non
 def test_agreement_and_what_can_t_be_compared_are_no_finding() -> None:
     assert disagreement(10_000, 9_500) is None
     assert disagreement(10_000, 10_900) is None
-    assert disagreement(50, 500) is None  # too few to say
+    assert disagreement(50, 500) is None  # too few I/Os
     assert disagreement(10_000, 0, d_s=10_000) is None  # trims are I/Os, too
     frames = tuple(seconds(4, interval=fio(10_000), disks={"vda": disk(100)}))
     assert (

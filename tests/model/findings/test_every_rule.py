@@ -1,4 +1,4 @@
-"""No rule is written and never asked."""
+"""Every rule that is written is also called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of the findings' rules are those that are said, and those that are explained."""
+"""The names of rules are exactly those of findings, and exactly those that are explained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of several like disks is slow for its load. `make simulate` does the same many times."""
+"""Which of several similar disks is slow for its load. `make simulate` does the same many times."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_no_disk_of_equal_ones_is_accused() -> None:
 
 
 def steady(**first: float) -> Iterable[Frame]:
-    """Ten minutes of eight disks with about the same load, the first one as said."""
+    """Ten minutes of eight disks with about the same load; the keywords change the first disk."""
     rng = random.Random(3)
     disks = [Disk(8, Side(0.1, 15000, 8192), Side(0.05, 5000, 8192), 1.5) for _ in range(8)]
     disks[0].reads.rate *= first.get("load", 1.0)

@@ -98,8 +98,8 @@ def test_function_calls_read_over_the_change_are_left_out() -> None:
 
 
 def test_function_calls_that_were_counted_before_their_frame() -> None:
-    """On a wide machine they come with the next sample: the last second before the change may
-    stand in a frame after it."""
+    """On a machine with many CPUs these calls come with the next sample, so those of the last
+    second before the change may be in a frame after it."""
     frames = some([9_000] * 3, block={0: 4e3}) + some([9_000] * 4, 20.0, block={0: 4e3})
     for place, rate, age in ((0, 7.0, 0.9), (2, 100.0, 0.9), (3, 9_999.0, 11.0),
                              (4, 300.0, 0.9), (6, 500.0, 0.9)):  # fmt: skip
@@ -145,7 +145,7 @@ def test_only_whole_seconds_on_their_own_side_are_used() -> None:
     frames[2] = frame(3.5, fio(9_000), flags=frozenset({RAMP}))
     before, after = frames_around(frames, CHANGE)
     assert [f.t for f in before] == [5.5, 6.5, 7.5, 8.5, 9.5]
-    # 10.5 began before the change
+    # the frame at 10.5 began before the change
     assert [f.t for f in after] == [11.5, 12.5, 13.5, 14.5, 15.5]
     assert [f.t for f in frames_around(frames, CHANGE, since=7.0)[0]] == [8.5, 9.5]
 

@@ -1,4 +1,4 @@
-"""Where fio's own clock goes on behind the last I/O: it writes its logs."""
+"""fio's own clock goes on after the last I/O, while it writes its logs."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_the_frames_of_every_recording_sum_to_fio_final_count(name: str) -> None
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_histograms_of_every_recording_sum_to_the_final_one(name: str) -> None:
-    """Where no counter began again: the bins of all frames are the last document's bins."""
+    """Since the counters last began again, the bins of all frames add up to the last document's."""
     built = [frame.fio for frame in frames(name) if frame.fio]
     if any(interval.reset for interval in built):
         start = max(number for number, interval in enumerate(built) if interval.reset)
@@ -137,7 +137,7 @@ def test_the_means_of_the_frames_join_to_fio_final_mean(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_slowest_of_all_frames_is_exactly_fio_maximum(name: str) -> None:
-    """Where no counter began again: the frame in which fio's maximum rose has it."""
+    """If no counter began again, the largest maximum of all frames is fio's."""
     built = [frame.fio for frame in frames(name) if frame.fio]
     if any(interval.reset for interval in built):
         return
@@ -174,7 +174,8 @@ def test_clocks_that_drift_apart_do_not_shorten_the_last_interval(ppm: int) -> N
 
 @pytest.mark.parametrize("held_s", [0, 5, 30])
 def test_an_earlier_document_that_was_held_up_changes_nothing(held_s: int) -> None:
-    """It had a runtime of before, and the next one all of it; so has the last but one."""
+    """The document has an old runtime, and the next one has all of it. The same happens to the last
+    document but one."""
     ran = [(1000 * n, 1000 * n) for n in range(1, 11)]
     clock = 10_000 + 1000 * held_s
     ran += [(clock, 10_000)] if held_s else []
@@ -191,8 +192,8 @@ def test_an_earlier_document_that_was_held_up_changes_nothing(held_s: int) -> No
 
 
 def test_what_is_known_of_a_run_is_known_from_its_last_half_minute() -> None:
-    """Two jobs one after the other, the first of them over for minutes: whoever begins to look a
-    little before goes on as one who has seen everything."""
+    """Two jobs one after the other, the first one over for minutes: a reader of the last half
+    minute has the same state as a reader of all."""
     documents = [
         document(1000 * n + n % 3, job(10 * min(n, 60), 1000 * min(n, 60)),
                  *([job(7 * (n - 60), 1000 * (n - 60))] if n > 60 else [job(0, 0)]))
@@ -210,8 +211,8 @@ def test_what_is_known_of_a_run_is_known_from_its_last_half_minute() -> None:
 
 
 def test_after_a_document_that_was_held_up_the_last_interval_is_what_was_left() -> None:
-    """The second one came 0.7 s late, with a runtime and bytes of before; 0.2 s later the job
-    ended."""
+    """The second document came 0.7 s late, with the runtime and bytes from before the delay; 0.2 s
+    after it should have come the job ended."""
     held_up = direction(2600, 1900, io_bytes=1900 * 4096)
     documents = [
         document(10_000, job(900, 900)), document(11_700, job(2600, 1900, read=held_up)),
@@ -292,7 +293,7 @@ def test_without_latencies_completions_come_from_the_bytes() -> None:
 
 
 def test_a_counter_that_was_no_evidence_is_not_taken_again() -> None:
-    """One that lags behind would be counted twice, or not at all, where they change."""
+    """Switching to a counter that lags behind would count I/Os twice or not at all."""
 
     def seen(issued: int, completed: int) -> JobStatus:
         read = direction(issued, 1000, completed=completed)
@@ -430,7 +431,8 @@ def test_a_recording_that_begins_behind_the_ramp_has_none() -> None:
 
 @pytest.mark.parametrize(("name", "resets"), [("3.42-q-ramp-gtod", 1), ("3.19-q-ramp-gtod", 1)])
 def test_no_second_of_a_ramp_without_latencies_holds_all_of_it(name: str, resets: int) -> None:
-    """rate_iops=1000: fio 3.42 ends a ramp of 2 s after 2.9 s, and that was one second of 2,894."""
+    """rate_iops=1000: fio 3.42 ends a ramp of 2 s after 2.9 s. No second may show all of its 2,894
+    I/Os."""
     built = [frame.fio for frame in frames(name) if frame.fio]
     rates = [interval.total.iops for interval in built if not interval.partial]
     assert rates[:-1] == pytest.approx([1000] * (len(rates) - 1), rel=0.01)
@@ -438,8 +440,8 @@ def test_no_second_of_a_ramp_without_latencies_holds_all_of_it(name: str, resets
 
 
 def test_a_verify_phase_takes_the_time_it_takes() -> None:
-    """fio tells the reading's time in its last document alone: 0.09 s more than the writing's, but
-    the jobs worked for 0.389 s."""
+    """Only fio's last document has the time of the reading: 0.09 s more than that of the writing,
+    but the jobs worked for 0.389 s."""
     final = [frame.fio for frame in frames("3.33-q-verify-at-the-end") if frame.fio][-1]
     assert final.seconds == pytest.approx(1.282 - 0.893, abs=0.001)
     whole = frames("3.33-q-verify-short")[0].fio
@@ -449,8 +451,8 @@ def test_a_verify_phase_takes_the_time_it_takes() -> None:
 
 @pytest.mark.parametrize(("version", "seconds"), [("3.33", None), ("3.42", 5.762)])
 def test_a_first_document_that_a_job_held_up(version: str, seconds: float | None) -> None:
-    """The job was stopped from 0.5 to 6 s. fio's runtime is of before, its counters of after;
-    before 3.36 nothing shows how long after."""
+    """The job was stopped from 0.5 to 6 s. fio's runtime is from before that, its counters are from
+    after it; before 3.36 nothing shows how long after."""
     first = next(frame.fio for frame in frames(f"{version}-q-first-held-up") if frame.fio)
     assert first.seconds == (seconds and pytest.approx(seconds, abs=0.5))
 
@@ -528,7 +530,8 @@ def test_more_ios_than_the_depth_allows() -> None:
 
 
 def test_bytes_that_are_not_those_of_the_ios() -> None:
-    """fio 3.36 says when it copied the bytes: at the same time, so they have to agree."""
+    """fio 3.36 states when it copied the bytes: at the same time, so bytes and I/Os have to
+    agree."""
 
     def second(moved: int) -> FioInterval:
         first, then = (
@@ -542,7 +545,7 @@ def test_bytes_that_are_not_those_of_the_ios() -> None:
 
 
 def test_a_late_reader_is_no_step_of_the_clock() -> None:
-    """A reading comes 0.1 s late, and fio's run time is as much too long by chance."""
+    """A reading comes 0.1 s late, and by chance fio's run time is too long by as much."""
     first = document(10_000, job(1000, 1000, read=direction(3000, 1000)))
     second = document(11_000, job(2100, 2100, read=direction(6000, 2100)))
     fold = FioIntervals()

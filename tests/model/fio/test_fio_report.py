@@ -73,7 +73,8 @@ def test_it_is_what_fio_prints_of_the_same_run(job: str, tmp_path: Path) -> None
     ours = [line.rstrip() for line in rendered(json.loads(document[0]))]
     assert len(ours) == len(theirs)
     for mine, printed in zip(ours, theirs, strict=True):
-        # fio takes the time once for each form, and has more digits of a mean than its JSON
+        # fio reads the clock once for each format, and its text is made from more digits of a mean
+        # than its JSON has
         assert STAMP.sub("", mine) == STAMP.sub("", printed) or near(mine, printed), printed
 
 
@@ -82,7 +83,7 @@ FIGURE = re.compile(r"\d+\.\d\d\b")
 
 
 def near(mine: str, printed: str) -> bool:
-    """Alike but for means whose second decimal was half way to the next."""
+    """True if the lines differ at most in the rounding of a figure's second decimal."""
     ours, theirs = FIGURE.findall(mine), FIGURE.findall(printed)
     return FIGURE.sub("", mine) == FIGURE.sub("", printed) and all(
         abs(float(a) - float(b)) < 0.011 for a, b in zip(ours, theirs, strict=True)

@@ -77,14 +77,15 @@ def seconds(
     [
         (1000, 1000, 1.0, 1.0),
         (1010, 1000, 1.2, 1.01),
-        (1200, 1000, 1.4, 1.2),  # a late reader, a stuck job: the clock has a quarter of a second
+        # a late reader, a stuck job: up to a quarter of a second the clock is believed
+        (1200, 1000, 1.4, 1.2),
         (3600_000, 1000, 1.3, 1.3),  # the clock was set
         (-5000, 1000, 1.0, 1.0),
         (0, 1000, 0.2, None),
         (0, 1000, 0.26, 0.26),
-        (1061, 1000, 1.0, 1.061),  # both may be late; a clock that is set shows in another way
+        (1061, 1000, 1.0, 1.061),  # both may be late; a clock that was set differs by more
         (1070, 1000, 1.03, 1.07),
-        (5250, 4000, 4.1, 5.25),  # long intervals have a quarter of their length
+        (5250, 4000, 4.1, 5.25),  # in long intervals up to a quarter of their length
         (5600, 4000, 4.1, 4.1),
     ],
 )  # fmt: skip
@@ -117,7 +118,7 @@ def test_the_last_interval_ends_with_the_jobs() -> None:
     before, now = job(direction(5000, 5)), job(direction(5600, 6))
     assert seconds(800, before, now, 0.8, final=True) == 0.6
     assert seconds(800, before, now, 0.8) == 0.8
-    # by the intervals so far it had run 0.1 s more than it said
+    # the intervals so far add up to 0.1 s more than fio's runtime
     assert seconds(800, before, now, 0.8, final=True, since={0: 5.1}) == 0.5
     assert seconds(800, before, now, 0.8, final=True, since={0: 5.6}) is None
     started = {"job_start": 4900}
@@ -322,7 +323,7 @@ def test_rows_without_latencies_are_followed() -> None:
     ("changes", "more", "by", "found"),
     [
         ({}, {}, SAMPLES, 100),
-        ({"completed": 74}, {}, SAMPLES, 74),  # one under way, a quarter still copied
+        ({"completed": 74}, {}, SAMPLES, 74),  # one I/O under way, a quarter not copied yet
         ({"completed": 73}, {}, BYTES, 100),
         ({"completed": 73}, {"failed": 1}, SAMPLES, 73),
         ({"completed": 73}, {"error": 5}, SAMPLES, 73),

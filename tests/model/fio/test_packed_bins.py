@@ -1,4 +1,4 @@
-"""Held against the subtraction of one histogram after the other, bucket by bucket."""
+"""Packed histograms, compared with subtracting one histogram from the next bucket by bucket."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _wide(status: FioStatus, rows: int) -> FioStatus:
 
 
 def _by_columns(status: FioStatus) -> FioStatus:
-    """The same as a recording's reader gives it to a report."""
+    """The status with histograms as columns, as a recording's reader gives it to a report."""
 
     def read(one: DirectionStatus) -> DirectionStatus:
         bins = one.bins

@@ -9,7 +9,7 @@ import pytest
 
 from iopstui.features.lessons.model.report import report_parts
 
-# the second: the part, then its line as fio writes it
+# a document (.json), and (.txt) for each line its part and the line as fio prints it
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "report" / "every-key"
 
 

@@ -57,7 +57,7 @@ def test_a_part_of_what_is_there_is_rounded_up() -> None:
 
 @pytest.mark.parametrize("option", ["bssplit=4k/50:64k/50", "bsrange=4k-64k", "blocksize=16k"])
 def test_a_section_s_bs_replaces_what_it_replaces_for_fio(option: str, tmp_path: Path) -> None:
-    """Asked of fio itself, which counts bytes and I/Os."""
+    """Compared with fio itself, which counts bytes and I/Os."""
     text = f"[global]\nioengine=null\nsize=4m\n{option}\n[a]\nrw=randread\nbs=8k\n"
     job = tmp_path / "a.fio"
     job.write_text(text)

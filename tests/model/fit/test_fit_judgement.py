@@ -1,4 +1,4 @@
-"""A bound is met, missed, or it can't be told."""
+"""A bound is met or missed, or neither can be told."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SIGMA = 0.3
 
 @cache
 def times_of_median(seed: int, drift: float) -> list[array[float]]:
-    """Of each second, how many times the median its syncs take."""
+    """For each second, the times of its syncs as multiples of the median."""
     gauss = random.Random(seed).gauss
     seconds = []
     for _ in range(SECONDS):
@@ -49,7 +49,7 @@ def times_of_median(seed: int, drift: float) -> list[array[float]]:
 
 
 def measured(p99_ms: float, seed: int, drift: float = 0.0) -> ProgramMeters:
-    """A run whose syncs' true 99th percentile is this: ln-normal times, each second a little
+    """A run whose syncs' true 99th percentile is ``p99_ms``: lognormal times, each second a little
     different (``drift``: its standard deviation, as a natural logarithm)."""
     median = p99_ms * 1e6 / math.exp(2.3263 * math.hypot(SIGMA, drift))
     meters = ProgramMeters(
@@ -86,7 +86,7 @@ def test_just_beside_the_bound_no_answer_is_wrong(p99_ms: float, wrong: str, rig
 
 @pytest.mark.parametrize("drift", [0.3, 0.7])
 def test_slow_seconds_that_did_not_occur_are_allowed_for(drift: float) -> None:
-    # of 22 seconds often none is one of those few that have most of the slow syncs
+    # a few seconds have most of the slow syncs, and 22 seconds often include none of them
     below, above, steady = (
         Counter(result(p99_ms, seed, each) for seed in range(12))
         for p99_ms, each in ((9.0, drift), (11.1, drift), (2.0, 0.15))

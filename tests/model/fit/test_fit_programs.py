@@ -17,8 +17,9 @@ PROGRAMS = read_programs(Path("/nowhere"))
 SEEN: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "fixtures/fit/strace.json").read_text()
 )
-"""Of each program's log under the load that its file names: writes by size, the share of them that
-follow the one before or write its last page again, syncs by call, and bytes between two syncs."""
+"""For each program's log, under the load that its file names: writes by size, the share of them
+that follow the write before or write its last page again, syncs by call, and bytes between two
+syncs."""
 GOOD: dict[str, Any] = {
     "title": "Mine", "needs": "It needs this.", "job": {"rw": "write", "size": "1m"},
     "figure": [{"name": "sync.p99", "means": "what it means"}],

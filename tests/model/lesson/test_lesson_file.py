@@ -1,4 +1,4 @@
-"""Lesson files: the shipped ones hold together, mistakes in others are named."""
+"""Lesson files: the shipped ones are valid, mistakes in others are named."""
 
 from __future__ import annotations
 

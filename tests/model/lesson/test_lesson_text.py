@@ -48,7 +48,7 @@ def text(template: str) -> str | None:
         ("{18.9 * kib * one.asked :b}", "18.9 KiB"),
         ("{one.iops :0} {one.in_flight :1}", "15800 1.0"),
         ("a {{brace}}", "a {brace}"),
-        # one unknown figure, and nothing is said
+        # one unknown figure leaves no text
         ("{one.iops} and {two.iops}", None),
         ("{one.iops / 0}", None),
     ],

@@ -1,4 +1,4 @@
-"""The options that send a job at a rate, and jobs that can't be sent so."""
+"""The options that send a job's I/Os at a fixed rate, and jobs for which that is impossible."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_a_wide_interval_says_which_time_makes_it_narrower() -> None:
 
 
 def test_a_stall_is_no_limit() -> None:
-    # 2,276/s with one bad second, 3,083/s without: a bisection took the first for too fast
+    # one bad second at 2,276/s does not mean too fast: without it, 3,083/s is reached
     stalled = Run(2276, 2276, (*[Second(2276, 0)] * 9, Second(2276, 2200)), 0.01, 0.01, 5000.0)
     assert stalled.is_stalled and not run(2276, 0.02).is_stalled
     search = Search(2276, 50, 5000)

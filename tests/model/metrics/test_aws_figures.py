@@ -1,4 +1,5 @@
-"""What AWS volumes count, as figures of an interval: growths, gaps, and never a made-up number."""
+"""The counters of AWS volumes as figures of an interval: increases, gaps, and no invented
+number."""
 
 from __future__ import annotations
 

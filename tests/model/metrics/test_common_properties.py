@@ -1,4 +1,4 @@
-"""What slow requests have in common: found where it is so, and nothing is made up."""
+"""Properties that slow requests share: found where they are real, and none invented."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def add(
     total: SlowestTotal, second: int, requests: list[Exemplar], chance: Random,
     cause: Cause | None = None,
 ) -> None:  # fmt: skip
-    """A second later each."""
+    """Add these requests, completed in second ``second`` of the run."""
     later = second * SECOND
     moved = tuple(
         replace(one, completed_ns=one.completed_ns + later, issued_ns=one.issued_ns + later,
@@ -196,7 +196,7 @@ def test_a_slow_path_is_found_in_the_seconds_of_a_run() -> None:
     [found] = common_properties(total.selection())
     assert found.words == "are on sdb" and found.disks == "sda, sdb" and found.slow_with == 50
     assert found.text.startswith("50 of the 50 slowest reads of sda, sdb are on sdb, of ")
-    # the list has each level's own
+    # the whole list has the slowest of each level
     assert {one.disk for _, one in total.slowest_of("read")} == {"dm-0"} and len(total.all()) == 20
 
 

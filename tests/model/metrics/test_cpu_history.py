@@ -15,7 +15,7 @@ def told(*seconds: dict[int, float | None]) -> CpuHistory:
 def test_columns_hold_the_share_of_each_cpu() -> None:
     history = told({0: 300.0, 1: 100.0}, {0: 0.0, 1: 50.0}, {0: 0.0, 1: 0.0})
     assert history.columns(0.0, 1.0, 4) == [{0: 0.75, 1: 0.25}, {1: 1.0}, {}, None]
-    # 350 of 450 in two seconds of one column
+    # 300 and 150 of 450 in two seconds of one column
     (both,) = history.columns(0.0, 2.0, 1)
     assert both == {0: pytest.approx(300 / 450), 1: pytest.approx(150 / 450)}
 

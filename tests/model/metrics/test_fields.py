@@ -57,7 +57,8 @@ def is_a_part(path: Path) -> bool:
 
 @cache
 def paths(name: str, smb: bool = False) -> tuple[frozenset[Path], frozenset[Path]]:
-    """Where the frames of a recording have a value, and where at some time none."""
+    """Paths that have a value in some frame of a recording, and paths that have none in some
+    frame."""
     found = {(path, value is None) for frame in emitted(name, smb) for path, value in leaves(frame)}
     return (
         frozenset(path for path, missing in found if not missing),
@@ -86,7 +87,7 @@ def test_every_measured_field_has_a_value_somewhere() -> None:
     values = (paths("3.42-p-both", smb=True)[0], *(paths(name)[0] for name in ALL))
     seen = {known(path) for path in frozenset().union(*values)}
     empty = {field.id for field in FIELDS if field not in seen}
-    # a latency of which no recording has a histogram, and what a live session alone fills in
+    # latencies of which no recording has a histogram, and what only a live session has
     percentiles = ("p50", "p90", "p95", "p99", "p99.9", "p99.99", "max")
     no_lat = {f"fio.{part}.lat.{p}" for part in ("write", "trim", "mixed") for p in percentiles}
     of_jobs = ("cpu_wait", "workers_wait", "nice", "policy", "state")

@@ -1,4 +1,4 @@
-"""A run's figure out of its frames: weighted with what it is a mean of, never a mean of means."""
+"""A run's figures from its frames: each mean is weighted, and none is a mean of means."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def over(name: str, *frames: Frame) -> float | None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        # per second: all of them over all seconds (four)
+        # per second: the sum over all seconds (four)
         ("r/s", (100 + 900) / 4), ("w/s", (10 + 10) / 4), ("d/s", (4 + 36) / 4),
         ("f/s", (2 + 18) / 4), ("rMB/s", (1 + 9) / 4), ("wMB/s", (2 + 18) / 4),
         ("dMB/s", (4 + 36) / 4), ("rrqm/s", (1 + 15) / 4), ("wrqm/s", (3 + 21) / 4),
-        # of a request: all of them over all requests
+        # per request: the sum over all requests
         ("r_await", (100 * 1 + 900 * 2) / 1000), ("w_await", (10 * 2 + 10 * 4) / 20),
         ("d_await", (4 * 3 + 36 * 4) / 40), ("f_await", (2 * 4 + 18 * 6) / 20),
         ("rareq-sz", 10 * 1024 / 1000), ("wareq-sz", 20 * 1024 / 20),
-        # of the time
+        # shares of the time
         ("aqu-sz", (1 + 9) / 4), ("util", (10 + 150) / 4),
     ],
 )  # fmt: skip

@@ -158,7 +158,7 @@ def test_charts_have_a_gap_where_a_rate_does_not_hold(
 
 
 def in_one_go(now: KernelSample, before: KernelSample, ipi: KernelSample) -> dict[int, CpuFrame]:
-    """Each CPU's second from two samples, figure by figure."""
+    """Each CPU's figures between two samples, computed one after the other."""
     seconds = (now.monotonic_ns - before.monotonic_ns) / 1e9
     ipi_seconds = ((now.ipi_ns or 0) - (ipi.ipi_ns or 0)) / 1e9
     block = per_second(now.softirq_block, before.softirq_block, seconds)
@@ -177,7 +177,7 @@ def in_one_go(now: KernelSample, before: KernelSample, ipi: KernelSample) -> dic
 
 
 def each_way(found: list[Frame]) -> list[Frame]:
-    """The frames, whose CPUs were asked for in different ways and orders."""
+    """The same frames, after reading their CPUs in different ways and orders."""
     for n, frame in enumerate(found):
         asked = [len, list, busy_of, partial(rate_of, name="ipi_s"), dict, len, repr]
         for ask in asked[n:] + asked[:n]:
@@ -230,8 +230,8 @@ def test_after_a_late_document_the_kernel_covers_fios_interval() -> None:
 
 
 def test_a_document_found_late_is_behind_the_frame_before() -> None:
-    """Written before the kernel was read, and found when iopstui went on: it has a time of its own,
-    or a merge would take it for a frame that comes again."""
+    """It was written before the kernel was read, and found when iopstui went on. It needs a time of
+    its own, or a merge would take it for a repeated frame."""
     one, two, three = statuses("3.42-a-randread-grp")[:3]
     start = one.timestamp_ms / 1000 - 1000
     late = [replace(tick(start + at, fio=document, step=1), kernel=None)

@@ -1,4 +1,4 @@
-"""Held against the rates of all columns of all interrupts, added up one by one."""
+"""Rates of interrupts, compared with the rates of all columns added up one by one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHANGE = st.dictionaries(st.integers(0, 5), st.integers(0, 1000), max_size=2)
 
 
 class Made:
-    """A reading that knows what it has more than one other."""
+    """A reading that knows its increase since one other reading."""
 
     def __init__(self, row: Mapping[int, int], before: Made | None = None) -> None:
         self.row, self.before = row, before
@@ -54,11 +54,11 @@ def test_rates_by_interrupt_and_by_cpu(
     for irq, (old, change, how) in rows.items():
         change = {cpu: count for cpu, count in change.items() if cpu in old}
         one = Made(old)
-        if how != "n":  # an interrupt that is new
+        if how != "n":  # "n": a new interrupt
             before[irq] = old
             first[irq] = one
-        # "s": the very same reading; "f": one that follows; "p": one of which that is not known;
-        # "t": not read as such
+        # "s": the same reading; "f": a reading that knows its increase since the first; "p": one
+        # that does not; "t": no reading, only counts
         now[irq] = old if how == "s" else {**old, **change}
         if how == "t":
             first.pop(irq)

@@ -72,7 +72,7 @@ def test_each_second_that_is_kept_is_whole(seconds: list[dict[int, int]], capaci
             expected[step_of(key)] = expected.get(step_of(key), 0) + count
         expected = {step: min(count, (1 << 64) - 1) for step, count in expected.items()}
         assert history.column(t - 1.0, float(t)) == expected
-    # what was copied does not go on
+    # a copy does not change with the original
     assert early is not None and early.end == 1.0
 
 

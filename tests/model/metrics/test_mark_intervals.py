@@ -10,7 +10,7 @@ from iopstui.model.metrics.run_figures import MarkIntervals
 
 
 def second(t: float, iops: float | None, latency: int = 100_000) -> Frame:
-    """One that ends at ``t``; without ``iops`` no job runs. The device does 10 more."""
+    """A second that ends at ``t``; without ``iops`` no job runs. The device does 10 I/Os more."""
     found = frame(t=t, disks={"sda": disk((iops or 0.0) + 10)})
     if iops is None:
         return replace(found, fio=None, seconds=1.0)

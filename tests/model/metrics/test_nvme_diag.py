@@ -1,4 +1,4 @@
-"""What new kernels count of NVMe objects, as rates of an interval."""
+"""The counters of NVMe objects in new kernels, as rates of an interval."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_frame_has_the_rates_of_each_object() -> None:
         raw = RawSample(n, n * 2 * 10**9, 2000.0 * n, sample, fio=None, final=False, step=0)
         frames.append(frame_object(builder.feed(raw)))
     assert frames[0]["kernel"]["nvme_diag"] is None
-    # a counter that went back, and one of a path that came, have no rate in this interval
+    # a counter that went back, and one of a new path, have no rate in this interval
     said = frames[1]["kernel"]["nvme_diag"]
     assert {name: {figure: rate for figure, rate in rates.items() if rate is not None}
             for name, rates in said.items()} == {"nvme0c1n1": {"command_retry": 3.0}}  # fmt: skip

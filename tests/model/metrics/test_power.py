@@ -25,13 +25,13 @@ def test_it_is_the_noncentral_t_s(repeats: int, apart: float, spread: float, alp
     limit = stats.t.ppf(1 - alpha / 2, repeats - 1)
     shift = apart / spread * math.sqrt(repeats)
     beyond = stats.nct.sf(limit, repeats - 1, shift) + stats.nct.cdf(-limit, repeats - 1, shift)
-    # scipy's own series gives up far out
+    # far out, scipy's own series gives NaN
     expected = integrated(repeats - 1, limit, shift) if math.isnan(beyond) else beyond
     assert power(apart, spread, repeats, alpha) == pytest.approx(expected, abs=1e-3)
 
 
 def integrated(freedom: int, limit: float, shift: float) -> float:
-    """How often |t| is beyond the limit: by the spread that the samples happen to have."""
+    """How often |t| is beyond the limit, integrated over the standard deviation of the samples."""
     root = math.sqrt(freedom)
     low, high = (stats.chi.ppf(p, freedom) / root for p in (1e-9, 1 - 1e-9))
 

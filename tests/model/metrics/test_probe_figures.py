@@ -99,7 +99,7 @@ def test_a_cgroup_s_latencies_are_those_of_all_its_requests() -> None:
     assert [(g.group, g.disk, g.iops, g.p50_ns, g.p99_ns) for g in found.groups] == [
         ("/a", "vda", 100.0, 1000, 9000), ("/b", "vda", 2.0, 5, 10), ("/a", "sda", 1.0, 7, 10),
     ]  # fmt: skip
-    # one that works for several cgroups is in none
+    # a task that works for several cgroups is counted in none
     assert [(t.pid, t.group, t.disk, t.iops) for t in found.tasks] == [
         (7, "", "vda", 51.5), (8, "/a", "vda", 50.5), (7, "/a", "sda", 1.0),
     ]  # fmt: skip

@@ -179,7 +179,7 @@ def test_options_that_no_title_has_are_told_too() -> None:
     without = {name: value for name, value in options().items() if name != "rate_iops"}
     play(history, 3, 1.0, 16, options={**without, "direct": "0"})
     assert history.rows[2].changed == ("rate_iops unset", "bind unset")
-    # an older recording has no options: what it does not say is no difference
+    # an older recording has no options: a missing option is no difference
     play(history, 4, 1.0, 32)
     assert history.rows[3].changed == ("iodepth 16 → 32",)
 
@@ -255,7 +255,7 @@ def test_seconds_without_all_hosts_are_no_part_of_a_run_s_iops() -> None:
             history.add_frame(replace(one, flags=one.flags | {SOME_HOSTS}))
 
     some(2000)
-    # of nothing else is known yet
+    # nothing else is known yet
     assert history.rows[0].iops == pytest.approx(2000)
     for one in seconds(3, interval=fio(4000), step=1, disks={"vda": disk(4000)}):
         history.add_frame(one)

@@ -1,4 +1,4 @@
-"""Rates of fio that cannot be are found, and no others."""
+"""Impossible rates in fio's documents are found, and no others."""
 
 from __future__ import annotations
 

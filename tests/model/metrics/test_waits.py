@@ -52,7 +52,7 @@ def job(
 
 
 def parts(found: Waits) -> list[float]:
-    """All parts, which add up to ``found.ios``."""
+    """All parts, which together are ``found.ios``."""
     return [
         found.cpu or 0.0, found.above or 0.0, *found.layers.values(), found.unknown, found.cache,
         found.unsent,
@@ -184,8 +184,8 @@ def test_a_neighbour_that_only_writes_does_not_slow_our_reads() -> None:
 
 @pytest.mark.parametrize(("iops", "aligned"), [(950, True), (700, False), (1400, False)])
 def test_a_difference_of_the_intervals_is_no_neighbour(iops: float, aligned: bool) -> None:
-    """fio's figures are of other seconds than the kernel's: what the device holds is known from the
-    kernel's alone."""
+    """fio's figures are of other seconds than the kernel's, so only the kernel's tell what the
+    device holds."""
     load = replace(job(8.0, iops), aligned=aligned)
     found = place_waits(ALONE, {"vda": disk(1000, 5.0)}, load)
     assert found is not None and found.layers["vda"] == pytest.approx(5.0)
@@ -212,7 +212,7 @@ def test_a_parity_array_reads_before_it_writes() -> None:
     ],
 )
 def test_circles_are_cut(links: dict[str, tuple[str, ...]], lower: object) -> None:
-    # of a damaged recording; each ended with an internal error, or never
+    # from damaged recordings
     stack = Stack.from_tops(("a",), [DeviceLinks(name, below) for name, below in links.items()])
     assert stack.lower == lower and [*stack.lower] == sorted(stack.lower)
     disks = dict.fromkeys("abc", disk(1000, 4.0))
@@ -236,7 +236,7 @@ def test_a_page_cache_between_two_layers_lets_a_share_pass() -> None:
 
 
 NEIGHBOUR = {"vda": disk(4000, 2.0)}
-"""A device that holds 8 requests of somebody, in a job's seconds."""
+"""A device that holds 8 requests while a job runs, not all of them the job's."""
 
 
 def test_reads_that_the_page_cache_answers_are_not_in_a_neighbour_s_device() -> None:
@@ -269,8 +269,8 @@ def test_old_recordings_place_buffered_reads_only_if_fio_and_the_device_agree(
 
 
 def test_half_of_the_reads_come_from_the_page_cache_while_a_neighbour_reads() -> None:
-    """1,000 of the device's 4,000 requests are the job's: a quarter of its 8 in flight are
-    theirs."""
+    """1,000 of the device's 4,000 requests a second are the job's, so a quarter of the 8 in
+    flight."""
     found = place_waits(ALONE, NEIGHBOUR, job(3.0, 2000, direct=False, sent_s=1000 * 4096.0))
     assert found is not None and found.layers["vda"] == pytest.approx(2.0)
     assert found.above == pytest.approx(1.0)
@@ -286,7 +286,7 @@ def test_reading_ahead_makes_no_more_ios_of_a_request() -> None:
 
 
 def test_a_neighbour_on_the_device_does_not_make_ours_more() -> None:
-    """Four of the five thousand requests are another program's."""
+    """Of the 5,000 requests a second 4,000 are another program's."""
     found = place_waits(ALONE, {"vda": disk(5000, 2.0)}, job(2.5, 1000))
     assert found is not None and found.layers["vda"] == pytest.approx(2.0)
     assert found.above == pytest.approx(0.5)

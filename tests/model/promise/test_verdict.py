@@ -1,4 +1,4 @@
-"""PASS, FAIL, or why this can't be told."""
+"""PASS, FAIL, or why neither can be told."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def _limit_rate(check: Check, name: str) -> float:
     [(at(4850, half=0.03), 300), (at(4700, half=0.06), 60), (at(5200, half=0.06), 60)],
 )
 def test_it_says_how_long_to_measure(found: Measurement, seconds: int) -> None:
-    # the interval's half shrinks with the square root of the time, until 4900 is outside
+    # the interval's half width shrinks with the square root of the time, until 4900 is outside
     row = judge(PLAIN, found, SOFT)[0]
     assert row.why.endswith(f"(--measure {seconds})")
     half = (found.high - found.rate) * math.sqrt(found.seconds / seconds)

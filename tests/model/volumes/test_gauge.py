@@ -42,7 +42,7 @@ def test_a_fall_to_the_baseline_shows_that_the_credits_are_used_up() -> None:
     assert gauge.level == 100 * 200
     assert gauge.text() == f"burst credits full in {(FIRST - 20_000) / 200 // 3600:.0f}:28:20"
     gauge.feed(disk(3000))
-    # it began somewhere in this second
+    # the burst began somewhere in this second
     assert gauge.text() == "burst"
     gauge.feed(disk(3000))
     # 14,600 left, 2,700 more used than refilled each second

@@ -55,7 +55,7 @@ def test_batches_make_no_difference(requests: list[Request], cuts: list[int]) ->
 
 @given(st.lists(REQUEST, min_size=1, max_size=40), st.lists(REQUEST, min_size=1, max_size=40))
 def test_spans_joined_are_the_whole(one: list[Request], other: list[Request]) -> None:
-    """All counts; of a window at the cut only the arrivals differ."""
+    """All counts are the same; in the window at the cut only the arrivals differ."""
     counters = [WorkloadCounter(NAMES.__getitem__) for _ in range(3)]
     joined = join([fed(one, [], counters[0]), fed(other, [], counters[1])])
     whole = fed([*one, *other], [], counters[2])

@@ -43,7 +43,7 @@ def test_what_differs_is_named() -> None:
     assert found["read working set"].distance == pytest.approx(1.2)
     assert found["read depth"].distance == 2 and found["read depth"].ratio
     assert [one.is_close for one in found.values()].count(True) == 0
-    # there were no writes: of nothing no distribution is known
+    # without writes there is no distribution of their sizes
     assert found["write sizes"].is_close is None and found["write sizes"].captured == "–"
 
 

@@ -75,7 +75,8 @@ def test_open_loop_keeps_the_rate_of_each_direction() -> None:
     assert set(found) == {"db-read", "db-write"}
     read, write = found["db-read"], found["db-write"]
     assert (read["rw"], read["bs"], read["rate_iops"]) == ("randread", "4k", "700")
-    # 300/s: fio keeps the bytes of so many requests of the smallest size
+    # 300/s of 12 KiB on average: for fio, rate_iops times the smallest size (8 KiB) is the rate in
+    # bytes
     assert (write["rw"], write["bssplit"], write["rate_iops"]) == ("write", "8k/50:16k/50", "450")
     assert write["fdatasync"] == "10" and "fdatasync" not in read
     assert read["filename"] == write["filename"] == "db.scratch"
@@ -90,7 +91,7 @@ def test_closed_loop_keeps_depth_mix_and_workers() -> None:
     assert set(found) == {"db-read-write"}
     both = found["db-read-write"]
     assert (both["rw"], both["rwmixread"], both["percentage_random"]) == ("randrw", "70", "100,0")
-    # 7,000 at 8 and 3,000 at 1
+    # 7,000 requests at depth 8 and 3,000 at depth 1
     assert (both["iodepth"], both["numjobs"]) == ("6", "3")
     assert both["bssplit"] == "4k/100,8k/50:16k/50"
     assert not {"rate_iops", "thinktime"} & set(both)

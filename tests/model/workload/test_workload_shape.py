@@ -50,7 +50,7 @@ def test_a_split_of_few_sizes_is_close(weights: list[int]) -> None:
 
 def test_a_split_of_fio_s_own_is_given_back() -> None:
     assert split({4096: 601, 16384: 301, 65536: 98}) == [(4096, 60), (16384, 30), (65536, 10)]
-    # a size that is hardly there is none
+    # a very rare size is left out
     assert split({512: 1, 4096: 9999}) == [(4096, 100)]
 
 
@@ -79,11 +79,11 @@ def test_hot_regions_make_zones() -> None:
             upto_20 += part
         covered += size
     assert upto_20 == 80
-    # what is sequential comes in runs: these differ no more than chance makes them
+    # sequential requests come in runs: these zones differ no more than by chance
     assert zones(hot, random=10) == [] and zones({n: 100 + 50 * (n % 2) for n in range(100)},
                                                  random=30) == []  # fmt: skip
     assert zones({n: 100 + 50 * (n % 2) for n in range(100)})
-    # the same everywhere; too little to know
+    # the same everywhere; too few requests
     assert zones(dict.fromkeys(range(100), 50)) == zones({n: 1 + n % 3 for n in range(100)}) == []
 
 

@@ -77,7 +77,7 @@ def test_places_keep_their_order_and_what_they_share(
         assert offsets[one] == offsets[other]
     elif apart > 0:
         assert offsets[one] > offsets[other]
-    # what follows the other is sequential in the file, too
+    # a request that follows another one is sequential in the file, too
     if apart == moved[other][3] and moved[one][2] % MIB_SECTORS:
         assert offsets[one] == offsets[other] + 512 * moved[other][3]
 

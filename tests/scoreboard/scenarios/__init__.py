@@ -1,4 +1,4 @@
-"""All scenarios: data. Each says what a session must find, and what the kernel must show."""
+"""All scenarios, as data: what a session must find, and what the kernel must show."""
 
 from __future__ import annotations
 

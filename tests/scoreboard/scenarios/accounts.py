@@ -1,4 +1,5 @@
-"""Who does the I/O, and where it waits: what the accounts and the claims must keep apart."""
+"""Which program does the I/O, and where it waits: cases that accounts and claims must tell
+apart."""
 
 from __future__ import annotations
 
@@ -37,8 +38,7 @@ PUNCH_HOLE_KEEP_SIZE = 3
 
 
 def shell(line: str) -> Beside:
-    """A shell command that goes on until the scenario ends; ``$PLACE`` is what the session works
-    on."""
+    """A shell command that runs until the scenario ends; ``$PLACE`` is the session's path."""
 
     def begin(bench: Bench) -> None:
         process = subprocess.Popen(
@@ -52,11 +52,11 @@ def shell(line: str) -> Beside:
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
-    """End a program and all that it has begun."""
+    """End a program and all programs it has started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait(60)
-    # its children write on until their last system call has ended
+    # its children go on writing until their last system call has ended
     settled(lambda: not _has_members(process.pid))
 
 
@@ -81,8 +81,8 @@ def journaled(below: Recipe) -> Recipe:
 
 
 def fragmented(below: Recipe, mib: int = 32) -> Recipe:
-    """A file whose blocks of 4 KiB lie apart from each other: a full file system, of which every
-    second block is freed again."""
+    """A file whose blocks of 4 KiB are not adjacent: the file system was full, and every second
+    block was freed again."""
 
     def make(bench: Bench) -> str:
         place = Path(ext4(below)(bench))
@@ -108,13 +108,13 @@ def fragmented(below: Recipe, mib: int = 32) -> Recipe:
 
 
 def freeze(bench: Bench) -> None:
-    """The file system takes no more writes."""
+    """Freeze the file system: writes wait until ``thaw``."""
     bench.stack.callback(subprocess.run, ["fsfreeze", "-u", bench.path], capture_output=True)
     sh("fsfreeze", "-f", bench.path)
 
 
 def thaw(bench: Bench) -> None:
-    """It does again."""
+    """Let the file system write again."""
     sh("fsfreeze", "-u", bench.path)
 
 
@@ -136,7 +136,7 @@ def two_disks(first: Recipe, second: Recipe) -> Recipe:
 
 
 def encrypted_by_workers(below: Recipe) -> Recipe:
-    """dm-crypt as it is by default: its workers encrypt on all CPUs."""
+    """dm-crypt with its defaults: its workers encrypt on all CPUs."""
 
     def make(bench: Bench) -> str:
         node = below(bench)
@@ -153,7 +153,7 @@ def encrypted_by_workers(below: Recipe) -> Recipe:
 
 
 def striped(chunk: int) -> Recipe:
-    """An md RAID 0 of two loop devices with chunks of so many KiB."""
+    """An md RAID 0 of two loop devices with chunks of ``chunk`` KiB."""
 
     def make(bench: Bench) -> str:
         needs("mdadm")
@@ -236,7 +236,7 @@ SCENARIOS = (
              proof=request_size(32768)),
     Scenario("tags-and-hogs", HERE, "four tags for 16 I/Os, beside a program that uses a CPU",
              queue(loop(), nr_requests=4), {"iodepth": 16, "bs": "64k"},
-             # who finds no tag is blocked in the call that submits
+             # a job that finds no tag is blocked in the call that submits
              {"tags": ("holds 4 requests",)}, CPU | {"saturated", "above"}, seconds=11,
              beside=(loads.hogs(0),), proof=worked(100)),
     Scenario("cached-loop", HERE, "a loop device whose file is in the page cache",

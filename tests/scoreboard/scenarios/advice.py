@@ -1,4 +1,4 @@
-"""Advice that is done: it has to change what the finding said it would."""
+"""Advice that is followed: it has to change what the finding promised."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ DONE = {
     "thaw": "frozen",
     "resync": "advice-resync",
 }
-"""The situation that does it, by the kind of advice."""
+"""The scenario that follows each kind of advice."""
 
 
 def resync_at(kib: int) -> Action:
-    """The array resyncs at most so many KiB/s from now on, as an answer advises."""
+    """From now on, the array resyncs at ``kib`` KiB/s at most, as an answer advises."""
 
     def act(bench: Bench) -> None:
         Path("/sys/block/md127/md/sync_speed_max").write_text(str(kib))
@@ -73,7 +73,7 @@ def resync_at(kib: int) -> Action:
 
 
 def resyncing(kib: int) -> Recipe:
-    """The first member of an array that resyncs at so many KiB/s."""
+    """The first member of an array that resyncs at ``kib`` KiB/s."""
 
     def make(bench: Bench) -> str:
         path = member(mirror(256, resync=True))(bench)

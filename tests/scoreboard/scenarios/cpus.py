@@ -1,4 +1,4 @@
-"""CPUs: who completes, who submits, and for whom nothing is left."""
+"""CPUs: which one completes, which one submits, and jobs that get no CPU time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SPLIT: Mapping[str, object] = {"cpus_allowed": "0-3", "cpus_allowed_policy": "sp
 FOUR: Mapping[str, object] = {"numjobs": 4, "rate_iops": 400, **SPLIT}
 CPU_BOUND = frozenset({"above", "job-cpu"})
 AT_ONCE = null(irqmode=0)
-# a job that would use all of CPU 1, on which others are
+# a job that would use all of CPU 1, which others use as well
 HUNGRY: Mapping[str, object] = {"ioengine": "psync", "cpus_allowed": "1"}
 STARVES = {"cpu-wait": ()}
 

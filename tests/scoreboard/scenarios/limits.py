@@ -1,4 +1,4 @@
-"""Something stands in the way: a cgroup's limit, the disk's own, or a step in between."""
+"""Something limits the job: a cgroup's limit, the disk's own, or a layer in between."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from settings import (
 MS = 1_000_000
 FAST = null(completion_nsec=1 * MS)
 DEPTHS = {"iodepth": "8"}, {"iodepth": "32"}
-# not while the session begins and ends: that would take minutes
+# not while the session begins and ends, which would then take minutes
 LIMITED = (0.2, cpu_limit(30)), (10.0, cpu_limit(0))
 ALSO = frozenset({"saturated", "cap"})
 IO_MAX = {"above": ("io.max",)}
@@ -52,7 +52,7 @@ SCENARIOS = (
     Scenario("blkio-bytes", HERE, "blkio.throttle at 8 MiB/s, writes of 64 KiB",
              blkio(loop(), "write_bps", "8388608"), {"rw": "randwrite", "bs": "64k", "iodepth": 8},
              BLKIO, proof=outside),
-    # the advice is followed: what it names is lifted, and IOPS rise
+    # the advice is followed: the limit that it names is lifted, and IOPS rise
     Scenario("two-limits", LAB, "riops=220 and rbps=0.8 MB/s, at 195 reads/s; then rbps is lifted",
              io_max(FAST, "riops=220 rbps=800000"), {"iodepth": 8}, {"above": ("rbps=800000",)},
              seconds=14, during=((6.0, set_limit("riops=220 rbps=max")),),
@@ -130,7 +130,7 @@ SCENARIOS = (
     Scenario("neighbour-here", HERE, "another program on the job's own disk",
              blkio(loop(), "write_iops", "5000"), {"iodepth": 4, "rate_iops": 500},
              {"neighbour": ("fio (PID",)}, frozenset({"disagree", "one-cpu"}), seconds=12,
-             # large ones: a neighbour whose I/Os take no time delays nobody
+             # large I/Os: a neighbour whose I/Os take no time delays no other program
              beside=(loads.fio(iodepth=16, bs="256k"),), proof=rate(1000, "reads")),
     Scenario("busy", LAB, "another program fills the disk, without a job",
              null(completion_nsec=9_500_000), None, {"busy": ()}, seconds=9,

@@ -1,7 +1,7 @@
-"""Nothing is wrong: a disk that is as slow as it is, a job that wants no more, an idle machine.
+"""Nothing is wrong: a disk at its normal speed, a job that does what it was asked to, an idle
+machine.
 
-Whatever is said of these is false: they are what rules are written too wide for.
-"""
+Every finding here is false; rules that are too broad would have one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from settings import blkio
 MS = 1_000_000
 SLOW = null(completion_nsec=9_500_000)
 DEPTHS = {"iodepth": "8"}, {"iodepth": "32"}
-# at full speed on this machine: a job may have no CPU time left
+# jobs run at full speed on this machine: one may have no CPU time left
 CPU = frozenset({"job-cpu", "above"})
 SECOND = """[second]
 ioengine=libaio

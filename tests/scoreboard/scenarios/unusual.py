@@ -1,4 +1,4 @@
-"""Unusual jobs on healthy disks, and neighbours and faults of kinds that look like others."""
+"""Unusual jobs on healthy disks; neighbours and faults that look like something else."""
 
 from __future__ import annotations
 
@@ -104,5 +104,5 @@ OTHER = (
              encrypted(null(completion_nsec=2_000_000)), {"rate_iops": 200, "iodepth": 2},
              allowed=CPU, proof=every(worked(150, 250))),
 )  # fmt: skip
-# on a machine that others use, too, memory may be short
+# memory may be short on a machine that others use as well
 SCENARIOS = tuple(replace(one, watch=(PSI,), truths=TRUTHS) for one in (*HEALTHY, *OTHER))

@@ -1,4 +1,4 @@
-"""Disks that are watched without a job: whoever uses them, nothing may be put on a job."""
+"""Disks watched without a job: no finding may blame a job, whichever program uses them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def sleeping_in_io_uring() -> Beside:
 
 
 def with_file(below: Recipe, mib: int) -> Recipe:
-    """A file system with a file of so many MiB."""
+    """A file system with a file of ``mib`` MiB."""
 
     def make(bench: Bench) -> str:
         place = ext4(below)(bench)
@@ -61,7 +61,7 @@ def with_file(below: Recipe, mib: int) -> Recipe:
 
 
 def swap(below: Recipe) -> Recipe:
-    """A device that the machine swaps to before any other."""
+    """A device that the machine swaps to first."""
 
     def make(bench: Bench) -> str:
         node = below(bench)
@@ -75,7 +75,7 @@ def swap(below: Recipe) -> Recipe:
 
 
 def swapping(mib: int = 96) -> Beside:
-    """A program that uses more memory than its group may have, all of it again and again."""
+    """A program that uses ``mib`` MiB again and again, more than its group may have."""
     code = (
         "import os, sys; open(sys.argv[1], 'w').write(str(os.getpid()))\n"
         "held = [bytearray(os.urandom(4096) * 256) for _ in range(int(sys.argv[2]))]\n"

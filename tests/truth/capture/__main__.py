@@ -42,7 +42,7 @@ JOBS = {
 
 
 def main() -> int:
-    """Run the jobs that are named, or all."""
+    """Run the named jobs, or all."""
     if len(sys.argv) < 3:
         print(__doc__, file=sys.stderr)
         return 2
@@ -67,8 +67,8 @@ def fio(*options: str) -> None:
 def captured(
     disk: str, place: Path, data: Path, options: str, private: Path
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """fio's document of the known job, and what the capture says of it and of its replay. The job
-    ends when its capture has: the replay runs alone."""
+    """fio's document of the known job, and the JSON of its capture and replay. The job is stopped
+    after its capture, so the replay runs alone."""
     document, job_file = private / "fio.json", private / "made.fio"
     job = subprocess.Popen([
         "fio", "--name=known", f"--filename={data}", *shlex.split(f"{COMMON} {options}"),
@@ -88,7 +88,7 @@ def captured(
 
 
 def show(expected: dict[str, Any], captured: dict[str, Any]) -> None:
-    """Each figure of both, a line each."""
+    """Print each figure of the job, of the capture and of the replay, one line each."""
     for kind in ("read", "write"):
         if not expected[kind]["total_ios"]:
             continue

@@ -1,14 +1,13 @@
-"""Are the I/Os where iopstui says? Jobs on stacked devices, held against the kernel's trace.
+"""Are the I/Os where iopstui says? Jobs on stacked devices, compared with the kernel's trace.
 
 The devices are made in a virtual machine: IOPSTUI_LAB is a command that runs its arguments there as
 root; the checkout and Python must be at the same paths. It needs tracefs, null_blk, dm, md, loop,
-lvm2, mdadm, fio and a disk with the serial number VBLK4Q, which is overwritten. With --here the
-machine itself is used.
+lvm2, mdadm, fio and a disk with the serial number VBLK4Q, which is overwritten. With --here, this
+machine is used.
 
-Each job is recorded by `iopstui run --record`; the recording's frames are compared with the events
+Each job is recorded by `iopstui run --record`. The recording's frames are compared with the events
 of the block layer, of fio's system calls and of the scheduler in the same seconds (io_places.py).
-Exit code 1 if a part is off by more than 10 % and 0.5 I/Os.
-"""
+Exit code 1 if a part is off by more than 10 % and 0.5 I/Os."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ JOBS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit code."""
+    """Run what the arguments ask for. Returns the exit code."""
     options = _parser().parse_args(arguments)
     lab = shlex.split(os.environ.get("IOPSTUI_LAB", ""))
     if not options.here and not options.again:
@@ -114,7 +113,8 @@ def _keep(directory: str | None, measurement: wait_compare.Measurement, recordin
 def _measure(
     stack: Stack, bench: Bench, path: str, job: str, options: argparse.Namespace
 ) -> wait_compare.Measurement:
-    """Run a job with the trace on: what the trace says of each second that was recorded."""
+    """Run a job while the kernel traces. Returns the I/Os' places in each recorded second, by the
+    trace."""
     recording = bench.here / "job.iops"
     recording.unlink(missing_ok=True)
     top = name_of(bench.node)

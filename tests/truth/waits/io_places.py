@@ -1,10 +1,9 @@
-"""Where fio's I/Os were in a span of time, by the kernel's trace alone.
+"""Where fio's I/Os were in a span of time, from the kernel's trace only.
 
-An I/O of fio is in flight from its system call until fio has reaped it. While one of its bios is in
-a device and in none below it, that device holds it; a bio that is in several devices at once is
-divided among them evenly. Outside of all devices it is above them, and there it waits for a CPU
-while its task is ready to run and has none.
-"""
+An I/O is in flight from its system call until fio has reaped it. A device holds it while one of its
+bios is in that device and in no device below; a bio that is in several devices at once is divided
+evenly among them. An I/O outside of all devices is above them; while its task is ready to run
+without a CPU, it waits for a CPU."""
 
 from __future__ import annotations
 
@@ -20,13 +19,13 @@ FOREVER = 1e18
 SYNCHRONOUS = ("pread64", "pwrite64", "fsync", "fdatasync")
 
 Addresses = Callable[[Device, int], Sequence[tuple[Device, int]]]
-"""(device, sector) -> where that lies in the devices above it, where no remap event says it."""
+"""(device, sector) -> the same place in the devices above, for layers without remap events."""
 READ = "R"
 
 
 @dataclass(eq=False, slots=True)
 class Bio:
-    """A bio in one device: from ``start`` to ``end``; ``issued`` when its request was."""
+    """A bio in one device from ``start`` to ``end``; its request was issued at ``issued``."""
 
     device: Device
     kind: str
@@ -39,13 +38,13 @@ class Bio:
     parts: list[Bio] = field(default_factory=list)
 
     def holds(self, sector: int) -> bool:
-        """Whether the sector is one of its own."""
+        """Whether the bio covers the sector."""
         return self.sector <= sector < self.sector + self.sectors
 
 
 class Bios:
-    """Follows the bios of all devices; ``of_fio`` are those that fio sent to ``top``, in_cache:
-    its reads (buffered writes reach the devices after fio's I/Os are over)."""
+    """Follows the bios of all devices. ``of_fio`` are those that fio sent to ``top``; with in_cache
+    only reads, because buffered writes reach the devices after fio's I/Os have ended."""
 
     def __init__(
         self, top: Device, addresses: Addresses, in_cache: bool = False, parity: bool = False
@@ -57,7 +56,7 @@ class Bios:
         self._remaps: dict[tuple[Device, int], tuple[Device, int]] = {}
 
     def feed(self, event: BlockEvent) -> None:
-        """The next event."""
+        """Take the next event."""
         if event.name == "bio_remap" and event.old is not None:
             self._remaps[event.device, event.sector] = event.old, event.old_sector
         elif event.name == "bio_queue" and event.sectors:
@@ -68,7 +67,7 @@ class Bios:
         elif event.name == "rq_complete":
             self._end(self._within(event), event.t)
         elif event.name == "bio_complete":
-            # a bio that was worked off has moved behind its last sector
+            # the sector of a completed bio is the one after its last
             place = event.sector if event.sectors else None
             candidates = [bio for bio in self._open[event.device]
                      if (bio.sector == place if place is not None
@@ -89,7 +88,8 @@ class Bios:
         self._open[event.device].append(bio)
 
     def _together(self, parent: Bio, event: BlockEvent) -> bool:
-        """Reads belong to reads, unless they are for the parity of what is written."""
+        """Whether both may belong to one I/O: reads to reads, except reads for the parity of a
+        write."""
         return self._parity or parent.kind.startswith(READ) == event.kind.startswith(READ)
 
     def _within(self, event: BlockEvent) -> list[Bio]:
@@ -103,19 +103,19 @@ class Bios:
 
 
 class Steps:
-    """A number that changes in steps; how much it is in a span is an integral."""
+    """A number that changes in steps; its amount in a span is an integral."""
 
     def __init__(self) -> None:
         self.changes: list[tuple[float, float]] = []
 
     def add(self, t: float, change: float) -> None:
-        """It grows by ``change`` at ``t``."""
+        """The number grows by ``change`` at ``t``."""
         self.changes.append((t, change))
 
 
 @dataclass
 class Tasks:
-    """Fio's tasks: what each has in flight, and when it was ready to run without a CPU."""
+    """fio's tasks: their I/Os in flight, and when they were ready to run without a CPU."""
 
     ios: dict[int, Steps] = field(default_factory=lambda: defaultdict(Steps))
     ready: dict[int, Steps] = field(default_factory=lambda: defaultdict(Steps))
@@ -123,7 +123,7 @@ class Tasks:
     _calls: set[int] = field(default_factory=set)
 
     def feed(self, event: CallEvent | SchedEvent) -> None:
-        """The next event."""
+        """Take the next event."""
         if isinstance(event, CallEvent):
             self._call(event)
         elif event.name == "wakeup" or event.ready:
@@ -156,7 +156,8 @@ def places(
     in_cache: bool = False,
     parity: bool = False,
 ) -> list[dict[str, float]]:
-    """The mean number of I/Os in each part, for each span (in order, without overlap)."""
+    """The mean number of I/Os in each place, for each span (spans are in order and don't
+    overlap)."""
     bios, tasks = Bios(top, addresses, in_cache, parity), Tasks()
     for event in events:
         if isinstance(event, BlockEvent):
@@ -201,7 +202,7 @@ def _divide(
 def _outside(
     ios: Steps, bios: Sequence[Bio], ready: Steps, begin: float, end: float, sums: dict[str, float]
 ) -> None:
-    """Add one task's I/Os, and those of them that are in no device."""
+    """Add one task's I/Os, and those that are in no device."""
     steps = [(t, change, change, 0.0) for t, change in ios.changes]
     steps += [(bio.start, 0.0, -1.0, 0.0) for bio in bios]
     steps += [(bio.end, 0.0, 1.0, 0.0) for bio in bios if bio.end < FOREVER]

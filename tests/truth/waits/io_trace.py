@@ -31,8 +31,9 @@ Device = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class BlockEvent:
-    """``name`` is the tracepoint's without "block_"; ``t`` in seconds of CLOCK_MONOTONIC. ``old``
-    and ``old_sector`` are those above a remap, ``comm`` the task that queued it."""
+    """``name`` is the tracepoint's name without "block_"; ``t`` is in seconds of CLOCK_MONOTONIC.
+    ``old`` and ``old_sector`` are the device and sector above a remap, ``comm`` is the task that
+    queued it."""
 
     t: float
     name: str
@@ -70,7 +71,7 @@ Event = BlockEvent | CallEvent | SchedEvent
 
 
 class IoTrace:
-    """Switches the tracepoints on, for these devices alone, in an instance of its own."""
+    """Enables the tracepoints, only for these devices, in a tracefs instance of its own."""
 
     def __init__(self, devices: Sequence[Device]) -> None:
         self._devices = devices
@@ -123,7 +124,7 @@ def _write(name: str, text: str) -> None:
 
 
 def parse(lines: Iterable[str]) -> Iterator[Event]:
-    """The events that these lines of tracefs's file ``trace`` describe."""
+    """The events in these lines of the tracefs file ``trace``."""
     for line in lines:
         match = _LINE.match(line)
         if match is None:

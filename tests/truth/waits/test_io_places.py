@@ -1,4 +1,4 @@
-"""The trace's side of tests/truth/waits: lines of tracefs, and where they put the I/Os."""
+"""Parsing the trace for tests/truth/waits: lines of tracefs, and the places of I/Os that follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recording's waits against the trace's, part by part."""
+"""A recording's waits compared with the trace's, place by place."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ PART, FLAT = 0.1, 0.5
 COLUMNS = ("stack", "job", "part", "iopstui", "trace", "error", "worst second")
 
 Measurement = dict[str, Any]
-"""What the trace said of one job: "stack", "job", "tree" (its devices from the top down), "spans"
-(the seconds of CLOCK_MONOTONIC), "places" (the mean number of I/Os at each place, by span)."""
+"""What the trace shows of one job: "stack", "job", "tree" (its devices from the top down), "spans"
+(seconds of CLOCK_MONOTONIC), "places" (the mean number of I/Os in each place, by span)."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One part of one job: means of all its seconds, and the largest error of one second."""
+    """One place in one job: means over all its seconds, and the largest error of a second."""
 
     stack: str
     job: str
@@ -35,11 +35,11 @@ class Row:
 
     @property
     def off(self) -> bool:
-        """Whether it is beyond both bounds."""
+        """Whether the error is beyond both bounds."""
         return abs(self.ours - self.theirs) > max(FLAT, PART * self.theirs)
 
     def line(self) -> str:
-        """For the table."""
+        """The row's line in the table."""
         mark = " OFF" if self.off else ""
         cells = (self.stack, self.job, self.part, f"{self.ours:.2f}", f"{self.theirs:.2f}",
                  f"{self.ours - self.theirs:+.2f}{mark}", f"{self.worst:.2f}")  # fmt: skip
@@ -47,12 +47,12 @@ class Row:
 
 
 def head() -> str:
-    """Two lines above the table."""
+    """The two heading lines of the table."""
     return f"| {' | '.join(COLUMNS)} |\n|---|---|---|---:|---:|---:|---:|"
 
 
 def short_table(rows: Iterable[Row]) -> Iterator[str]:
-    """The same with a line for each job: "ours / the trace's" of each part."""
+    """A table with a line for each job: "ours / the trace's" for each place."""
     jobs: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         jobs.setdefault((row.stack, row.job), []).append(row)
@@ -65,8 +65,8 @@ def short_table(rows: Iterable[Row]) -> Iterator[str]:
 
 
 def seconds(file: Path) -> Iterator[tuple[tuple[float, float], Waits]]:
-    """The whole intervals of a recording's run, as (seconds of CLOCK_MONOTONIC, waits): without the
-    first one, in which fio began."""
+    """The complete intervals of a recorded run, as (seconds of CLOCK_MONOTONIC, waits), without the
+    first one, in which fio started."""
     with Recording(file) as recording:
         target = recording.header.target
         builder = FrameBuilder(opened=target.opened, links=target.links)
@@ -86,7 +86,7 @@ def _whole(frame: Frame) -> bool:
 
 
 def rows(measurement: Measurement, recording: Path) -> Iterator[Row]:
-    """A row for each part that iopstui has a figure for."""
+    """A row for each place for which iopstui has a figure."""
     by_span = dict(zip(map(tuple, measurement["spans"]), measurement["places"], strict=True))
     mean, all_waits, places, lengths = MeanWaits(), [], [], []
     for span, waits in seconds(recording):

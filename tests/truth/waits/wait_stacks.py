@@ -1,5 +1,5 @@
-"""The stacks of block devices on which the waits are verified. Each is made of devices that a
-virtual machine has for this, and removed afterwards."""
+"""The stacks of block devices for comparing waits. Each is made of devices that a virtual machine
+has for this purpose, and is removed afterwards."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ CHUNK = 128  # sectors
 
 @dataclass(frozen=True)
 class Stack:
-    """``make`` builds it. ``above`` says for a device's sector where that lies in the device above
-    (``None``: remap events say it)."""
+    """``make`` builds the stack. ``above`` maps a device's sector to the devices above it
+    (``None``: remap events show this)."""
 
     name: str
     make: Recipe
@@ -35,7 +35,7 @@ def slow(ms: float, **options: int) -> Recipe:
 
 
 def tagged(below: Recipe) -> Recipe:
-    """A scheduler that holds more requests than the disk takes at once."""
+    """A scheduler that holds more requests than the disk accepts at once."""
     return settings.queue(below, scheduler="mq-deadline", nr_requests=64)
 
 
@@ -71,7 +71,7 @@ def loop_on(below: Recipe) -> Recipe:
 
 
 def snapshot(below: Recipe) -> Recipe:
-    """An LVM volume that has a snapshot: the first write to each chunk copies it."""
+    """An LVM volume with a snapshot: the first write to each chunk copies the old data."""
 
     def make(bench: Bench) -> str:
         needs("lvcreate")
@@ -108,13 +108,13 @@ def encrypted(below: Recipe) -> Recipe:
 
 
 def same_sector(tree: Sequence[str], name: str, sector: int) -> Sequence[tuple[str, int]]:
-    """The device above has the same addresses."""
+    """The device above has the same sector numbers."""
     place = tree.index(name)
     return [(tree[place - 1], sector)] if place else []
 
 
 def stripe(tree: Sequence[str], name: str, sector: int) -> Sequence[tuple[str, int]]:
-    """All data sectors of the array whose parity a member's sector shares."""
+    """All data sectors of the array that share their parity with a member's sector."""
     if name == tree[0]:
         return []
     data = len(tree) - 2
@@ -134,7 +134,7 @@ STACKS = (
 
 
 def number_of(name: str) -> Device:
-    """A device's number."""
+    """The major and minor number of a device."""
     major, minor = Path("/sys/class/block", name, "dev").read_text().split(":")
     return int(major), int(minor)
 
@@ -146,7 +146,7 @@ def name_of(path: str) -> str:
 
 
 def tree_of(top: str) -> list[str]:
-    """A device and all below it, nearest first."""
+    """A device and all devices below it, nearest first."""
     names = [top]
     for name in names:
         place = Path("/sys/class/block", name)

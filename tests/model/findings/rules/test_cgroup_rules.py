@@ -69,7 +69,9 @@ def test_the_direction_with_more_bytes_counts() -> None:
     ],
 )  # fmt: skip
 def test_silence(frames: list[Frame]) -> None:
-    """A quiet disk, two alike, the kernel's own, too few seconds, a job, nothing read, turns."""
+    """No finding if the disk is quiet, two groups do the same, the kernel does the I/O, there are
+    too few seconds, a job runs, the groups were not read, there are none, or two groups take
+    turns."""
     assert dominant_cgroup(Evidence(frames, devices=[VDA])) is None
     assert cgroup_limit_reached(Evidence(frames, devices=[VDA])) is None
 

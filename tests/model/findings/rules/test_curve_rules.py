@@ -97,7 +97,7 @@ def test_a_limit_of_the_bought_volume_is_named() -> None:
 
 
 def counting(evidence: Evidence, **exceeded_ms: int) -> Evidence:
-    """The same, of an EBS volume that counts for how long of each second a limit was exceeded."""
+    """The same on an EBS volume, which counts for how long in each second a limit was exceeded."""
     us = {**dict.fromkeys(LIMITS, 0), **{name: 1000 * ms for name, ms in exceeded_ms.items()}}
     volume = VolumeGrowth("ebs", 1.0, 9, 9, 9, 9, queue=0, **us)
     return replace(evidence, frames=[replace(f, aws={"vda": volume}) for f in evidence.frames])
@@ -212,7 +212,7 @@ def test_a_step_stands_out_of_what_the_seconds_vary() -> None:
 
 
 def later(evidence: Evidence, place: int, **now: object) -> Evidence:
-    """The same, but from this second on the job or the machine is another."""
+    """The same, but from second ``place`` on the job or the machine differs."""
     size, direction = now.pop("size", 4096), now.pop("direction", "read")
     frames = list(evidence.frames)
     for n in range(place, len(frames)):
@@ -225,7 +225,7 @@ def later(evidence: Evidence, place: int, **now: object) -> Evidence:
 
 
 def lower_disk(evidence: Evidence, ios: float) -> Evidence:
-    """The same on a partition of vdz, which does so much all the time."""
+    """The same on a partition of vdz; the whole of vdz does ``ios`` all the time."""
     frames = [
         replace(f, disks={**f.disks, "vdz1": f.disks["vda"], "vdz": disk(ios)})
         for f in evidence.frames

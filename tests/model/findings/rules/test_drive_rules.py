@@ -1,4 +1,4 @@
-"""What NVMe drives say of themselves, and what is no finding."""
+"""What NVMe drives report of themselves, and what is no finding."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def drive(w_s: float = 0.0, **now: int) -> Evidence:
 def test_a_drive_s_past_is_no_finding(rule) -> None:  # type: ignore[no-untyped-def]
     assert rule(drive()) is None
     assert rule(Evidence((), drives={})) is None
-    # what the drive does not say at all
+    # a drive that reports nothing
     assert rule(Evidence((), drives={"nvme0": DriveReading({}, {})})) is None
 
 
@@ -92,7 +92,7 @@ def test_wear(now: dict[str, int], said: str) -> None:
 
 
 def test_warnings_that_are_no_wear() -> None:
-    # heat has rules of its own; a drive without spare blocks to count says 0 of 0
+    # heat has rules of its own; a drive that does not count spare blocks reports 0 of 0
     assert drive_wear(drive(critical_warning=2)) is None
     assert drive_wear(drive(spare=0, spare_threshold=0)) is None
 
@@ -136,7 +136,7 @@ def test_the_instance_s_limit_is_told_from_the_volume_s() -> None:
         "limit (nvme1n1, in each of the last 3 s, by its own count), not the volume's own limits"
     )
     assert "an instance type" in found.advice and found.disk == "nvme1n1"
-    # once the volume's own was exceeded, too: then nothing is said of it
+    # the volume's own limit was exceeded once, too: then the text does not rule it out
     seldom = [volume(instance_bytes=500), volume(instance_bytes=500),
               volume(instance_bytes=500, volume_iops=1)]  # fmt: skip
     assert fired(volume_limit(exceeding(seldom))).text.endswith("by its own count)")

@@ -22,7 +22,7 @@ SLOW = Link(8.0, 16.0, 2, 4)
 
 
 def ailing(state: DeviceState, before: DeviceState | None = None, r_s: float = 0.0) -> Evidence:
-    """No job: the kernel's side is enough for all of these."""
+    """Evidence without a job: for these rules the kernel's side is enough."""
     frames = seconds(3, step=0, disks={"vda": disk(r_s, size=131_072)})
     then = Conditions(2.0, {"vda": before or state})
     return Evidence(
@@ -170,7 +170,7 @@ def test_nvme_recovery_since_the_run_began() -> None:
         ({"nvme1": {"reset_count": 7}}, {"nvme1": {"reset_count": 1}}),
         ({}, {"nvme2c1n1": {"command_retry_count": 5}}),
         ({"nvme2n1": {}}, {"nvme2n1": {"command_error_count": 5}}),
-        # what a monitor asks of a controller may fail
+        # commands of a monitoring program may fail
         ({"nvme1": {"command_error_count": 1}}, {"nvme1": {"command_error_count": 5}}),
     ],
 )

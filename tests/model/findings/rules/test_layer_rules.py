@@ -100,7 +100,7 @@ def test_a_scheduler_that_lets_writes_wait() -> None:
 
 
 def test_mq_deadline_holds_nothing_while_the_driver_has_tags() -> None:
-    """A hypervisor lets 30 writes a second through: they wait in the device."""
+    """A hypervisor lets 30 writes a second through; the others wait in the device."""
     evidence = mixed(520.0, "mq-deadline")
     assert starved_direction(evidence) is None
     found = fired(slow_direction(evidence))

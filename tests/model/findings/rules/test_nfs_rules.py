@@ -106,7 +106,7 @@ def test_attribute_storms(getattr_s: int, lookup_s: int, read_s: int, storm: boo
 
 
 def hanging(count: int, waiting: int = 32, ops: int = 0, ios: int = 0, step: int = 1) -> Evidence:
-    """A run whose last seconds have no document of fio, but for ``ios`` that it completed."""
+    """Seconds of an NFS mount; without ``ios``, fio reported nothing in them."""
     operations = {"read": replace(QUIET, ops=ops)} if ops else {}
     share = Share(1.0, 0, 0, (0,), operations, waiting)
     done = fio(ios) if ios else None

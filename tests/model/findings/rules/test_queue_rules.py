@@ -71,7 +71,7 @@ def test_more_than_a_limit_allows_is_with_others_io() -> None:
 
 @pytest.mark.parametrize("place", ["unsent", "cache", "unknown"])
 def test_ios_that_were_not_sent_to_a_disk_do_not_wait_for_its_limit(place: str) -> None:
-    """A neighbour in the same cgroup reaches it."""
+    """A neighbour in the same cgroup reaches the limit."""
     evidence = waiting(states={"vda": DeviceState(limits=(LIMIT,))})
     waits = Waits(32.0, 0.0, 0.0, {"vda": 0.0}, None, None, 0.0)
     frames = [replace(f, waits=replace(waits, **{place: 32.0})) for f in evidence.frames]
@@ -331,7 +331,8 @@ def test_it_fires_only_where_its_two_numbers_are_apart(
 
 
 def test_a_queue_that_is_half_full_leaves_doubt() -> None:
-    """Of 32 I/Os 9 are in a queue that holds 16: in other seconds the rest may wait for tags."""
+    """9 of 32 I/Os are in a queue that holds 16. At other moments it may be full and the rest wait
+    for tags."""
     assert waits_above_device(waiting(inside=32.0, aqu=9.0, on=device(nr_requests=16))) is None
     assert waits_above_device(waiting(inside=32.0, aqu=9.0, on=device(nr_requests=128))) is not None
 
@@ -380,7 +381,7 @@ def test_one_queue_that_is_full() -> None:
 
 
 def test_a_queue_that_a_job_without_a_cpu_can_not_keep_full() -> None:
-    """16 I/Os on 4 tags, which are full while the job has a CPU: 2.6 on average."""
+    """16 I/Os on 4 tags, which are all used only while the job has a CPU: 2.6 on average."""
     evidence = waiting(
         inside=16.0, aqu=2.6, on=device(nr_requests=4), shape=replace(DEEP, iodepth=16)
     )
@@ -402,7 +403,8 @@ def test_a_queue_that_a_job_without_a_cpu_can_not_keep_full() -> None:
 def test_a_job_that_sleeps_in_its_submission_waits_for_tags_where_nothing_else_can_hold_it(
     changes: dict[str, object], mounts: tuple[Mount, ...], rule: str
 ) -> None:
-    """64 wanted, 4 requests, 2.9 of them used on average, found in state D each time."""
+    """iodepth is 64, the queue holds 4 requests and has 2.9 on average, and each look finds the job
+    in state D."""
     disk_of_4 = replace(device(nr_requests=4), mounts=mounts)
     shape = replace(DEEP, iodepth=64, in_flight=64, **changes)  # type: ignore[arg-type]
     evidence = waiting(495, inside=64.0, aqu=2.9, on=disk_of_4, shape=shape)

@@ -228,7 +228,7 @@ def shared(
 
 
 def test_another_program_on_the_lower_disk_is_named() -> None:
-    # what they do is over all disks: 1.5 GB/s is no neighbour of 6 MB/s
+    # a program's rate is over all its disks: 1.5 GB/s is no neighbour of 6 MB/s
     on_vda, elsewhere = frozenset({"vda1", "vda"}), frozenset({"vdb"})
     busiest = (ProcessLoad(41, "bash", 1.5e9, 0.0, "", on_vda, on_vda),
                ProcessLoad(42, "backup", 7e6, 0.0, "", on_vda),
@@ -241,7 +241,7 @@ def test_another_program_on_the_lower_disk_is_named() -> None:
     assert "they are 5.9 of the 8.0 requests in it" in found.text
     assert "it may be backup (PID 42: 6.68 MiB/s read" in found.text
     assert found.advice.endswith("backup, PID 42")
-    # all I/O on vda is 8 MB/s: it did that in other seconds
+    # all I/O on vda is 8 MB/s, so these 9 MB/s are of other seconds
     more = Conditions(1.0, processes=(replace(busiest[1], read_bytes_s=9e6),))
     found = fired(other_program(shared(count=3, conditions=more)))
     assert "it may be backup (PID 42), with all open files on vda" in found.text
@@ -262,7 +262,7 @@ def test_a_disk_that_a_cache_keeps_the_job_away_from_is_not_shared() -> None:
 
 def test_until_it_is_named_it_waits_a_while() -> None:
     assert other_program(shared(count=3)) is None and needs_process_readings(shared(count=3))
-    # who it is not is only said where the processes were read
+    # processes are ruled out only if they were read
     unread = fired(other_program(shared(count=10)))
     assert "process" not in unread.text and unread.key == "u"
     none_fits = shared(count=3, conditions=Conditions(1.0, processes=()))
