@@ -20,6 +20,8 @@ from iopstui.model.metrics.run_figures import RunFigures
 
 RUNS, DONE, STOPPED, FAILED = "runs", "done", "stopped", "failed"
 UNCHANGED_TEXT = "the same again"
+SEED = "randseed"
+"""With another seed a job is the same again: it only draws other random numbers."""
 MAX_RUNS = 1000
 # fio/job_text.py describes a job with one section as "randread 4k QD 32 × 2 jobs"
 _TITLE = re.compile(r"(?P<rw>\S+) (?P<bs>\S+) +QD (?P<iodepth>\S+) × (?P<numjobs>\d+) jobs?")
@@ -241,7 +243,7 @@ def _differences(
         return [] if before[1] == now[1] else [now[1]]
     names = [*new, *(name for name in old if name not in new)]
     return [_change_text(name, old.get(name), new.get(name)) for name in names
-            if old.get(name) != new.get(name)]  # fmt: skip
+            if name != SEED and old.get(name) != new.get(name)]  # fmt: skip
 
 
 def _title_parts(title: str) -> dict[str, str]:

@@ -143,6 +143,15 @@ def test_a_run_under_way_is_held_against_the_one_before_but_is_no_base() -> None
     assert found is not None and found.step == 1
 
 
+def test_another_seed_is_no_change() -> None:
+    history = RunHistory()
+    for step, options in enumerate(
+        ({"direct": "1", "randseed": "1"}, {"direct": "1", "randseed": "2"}, {"direct": "0"}), 1
+    ):
+        play(history, step, 1.0, options=options)
+    assert [row.what for row in history.rows[1:]] == ["the same again", "direct 1 → 0"]
+
+
 def test_what_was_changed_is_told_in_words() -> None:
     first, second, third = runs(1.0, 1.0, 1.0)
     assert first.changed is None and first.what == TITLE.format(8, 1)
