@@ -491,6 +491,8 @@ async def test_the_footer_names_the_keys_of_a_filter_while_it_is_typed() -> None
         usual = app.dashboard.hints
         await pilot.press("slash")
         assert [hint.key for hint in app.dashboard.hints] == ["Esc", "Enter", "↑ ↓"]
+        await settle(pilot)
+        assert screen_text(app).rstrip().endswith("↑ ↓ Choose"), "? and q are text, too"
         await pilot.press("r", "enter")
         await settle(pilot)
         assert KeyHint("Esc", "Clear filter") in app.dashboard.hints

@@ -319,7 +319,9 @@ class FleetDashboard(TypeToFilter, Dashboard):
 
     @property
     def quit_label(self) -> str:  # type: ignore[override]
-        """The label of the key q."""
+        """The label of the key q; "" while a filter is typed, to which its letter belongs."""
+        if self._typing:
+            return ""
         return "Quit" if self.source.one is None else "Back"
 
     @property
