@@ -64,6 +64,16 @@ def test_hosts_that_are_alike_are_what_was_looked_at() -> None:
     assert "together, mean of 8 s; furthest from the median" in found.text
 
 
+def test_no_host_is_odd_if_its_figure_is_that_of_the_middle() -> None:
+    state = FleetState()
+    state.apply(FleetRunStarted(1, ("n1", "n2", "n3"), 0.0))
+    for second in range(2, WINDOW_SECONDS):
+        for name, rate in (("n1", 300.0), ("n2", 300.2), ("n3", 299.9)):
+            state.apply(HostFigures(name, second, True, rate, 4e6, 1e6, 1e6, 50.0))
+        state.apply(MergedInterval(second, 1.0, expected=3, counted=3))
+    assert answer(state).text == "3 of 3 hosts measured: 900 I/Os/s together, mean of 8 s"
+
+
 def test_the_odd_host_comes_before_what_hosts_say_of_themselves() -> None:
     state = fleet({"slow": 400.0})
     says(state, "n3")
@@ -93,7 +103,7 @@ def test_a_lost_host_comes_first() -> None:
     state.apply(HostStateChanged("n4", LOST, "no answer for 10 s"))
     found = answer(state)
     assert (found.state, found.text) == (
-        CRITICAL, "n4 (no answer for 10 s): no figures; 10 of 11 hosts are measured"
+        CRITICAL, "n4: no figures (no answer for 10 s); 10 of 11 hosts are measured"
     )  # fmt: skip
 
 

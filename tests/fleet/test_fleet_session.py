@@ -271,7 +271,7 @@ def test_a_host_that_is_lost_without_a_job_is_named_once() -> None:
     for _ in range(2):
         fleet._next_check_s = 0.0
         fleet._poll()
-    assert said == ["a: is lost: its connection has ended"]
+    assert said == ["a: lost: its connection has ended"]
 
 
 def test_a_recording_s_name_that_can_not_be_looked_at_is_told_where_it_is_made(

@@ -188,6 +188,15 @@ def test_close_names_are_offered(tree: Tree) -> None:
         assert caught.value.hint == hint
 
 
+def test_a_disk_that_has_just_gone_is_not_offered_in_its_own_place(tree: Tree) -> None:
+    # it is still among the devices, but no longer in /dev
+    tree.disk("vdgone", VIRTUAL, "254:16")
+    roots = replace(tree.roots, dev=Path("/dev"))
+    with pytest.raises(UsageError) as caught:
+        resolve_target("/dev/vdgone", tree.base, roots, read_devices(tree.roots))
+    assert caught.value.hint == LIST_DEVICES
+
+
 def test_a_file_fio_left_among_the_devices(tree: Tree) -> None:
     (tree.roots.dev / "vdz").write_text("")
     path = tree.roots.dev / "vdz"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import ui_fakes as fakes
+from rich.text import Text
 from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, OptionList, Static
@@ -27,7 +28,7 @@ from iopstui.ui.dialogs.questions import Choice, Confirm, Prompt
 from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.draw.canvas import Lines
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
-from iopstui.ui.home.beside import BesideScreen
+from iopstui.ui.home.beside import BesideScreen, DiskNow
 from iopstui.ui.home.screen import HomeScreen
 
 WIDE = (160, 45)
@@ -636,6 +637,32 @@ async def test_another_disk_can_be_looked_at_while_a_job_runs(size: tuple[int, i
         await settle(pilot)
         assert isinstance(app.screen, Dashboard), "the job's own disk leads back to the job"
         assert fake.calls == calls
+
+
+async def test_without_room_for_charts_another_disk_s_page_is_as_low_as_its_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await running(app, pilot)
+        page = await open_beside(app, pilot)
+        whole = page.box.size.height
+        assert page._charts.display
+        words = page._text
+
+        def longer(now: DiskNow, width: int) -> Text:
+            return words(now, width).append("\nmore" * 6)
+
+        monkeypatch.setattr(page, "_text", longer)
+        page._show()
+        await settle(pilot)
+        assert not page._charts.display
+        rows = [line for line in screen_text(app).splitlines() if line.startswith("│")]
+        assert "Esc Close" in rows[-1] and page.box.size.height < whole
+        monkeypatch.setattr(page, "_text", words)
+        page._show()
+        await settle(pilot)
+        assert page._charts.display and page.box.size.height == whole
 
 
 async def test_another_disk_is_opened_only_after_the_running_job_may_be_stopped() -> None:

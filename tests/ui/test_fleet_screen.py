@@ -472,6 +472,63 @@ async def test_without_a_job_the_kernel_s_figures_are_shown() -> None:
         assert shows(app, "no job in this session")
 
 
+async def test_keys_that_need_a_job_are_not_named_without_one() -> None:
+    app, runs = make_app(four_hosts(), job=None)
+    async with app.run_test(size=(250, 70)) as pilot:
+        await settle(pilot)
+        runs.play(8, watching=True)
+        await settle(pilot)
+        assert app.dashboard is not None
+        named = {hint.key for hint in app.dashboard.hints}
+        assert {"Enter", "o", "k", "f"} <= named and not {"r", "w", "h"} & named
+        # the screen of many hosts has no key for the probe
+        assert shows(app, "no job: means from /proc/diskstats; --probe: percentiles")
+        await pilot.press("h")
+        assert shows(app, "with the probe (--probe)")
+
+
+async def test_the_footer_names_the_keys_of_a_filter_while_it_is_typed() -> None:
+    async with four_hosts_after(8) as (app, _runs, pilot):
+        assert app.dashboard is not None
+        usual = app.dashboard.hints
+        await pilot.press("slash")
+        assert [hint.key for hint in app.dashboard.hints] == ["Esc", "Enter", "↑ ↓"]
+        await settle(pilot)
+        assert screen_text(app).rstrip().endswith("↑ ↓ Choose"), "? and q are text, too"
+        await pilot.press("r", "enter")
+        await settle(pilot)
+        assert KeyHint("Esc", "Clear filter") in app.dashboard.hints
+        await pilot.press("escape", "slash", "0", "4", "enter")
+        await wait_until(pilot, lambda: shows(app, "node04 /mnt/shared"))
+        assert KeyHint("Esc", "All hosts") in app.dashboard.hints
+        await pilot.press("escape")
+        # the filter is still typed
+        await wait_until(pilot, lambda: shows(app, "Esc Clear filter"))
+        await pilot.press("escape")
+        assert app.dashboard.hints == usual
+
+
+async def test_the_map_s_legend_is_whole_and_its_times_are_past() -> None:
+    app, runs = make_app(four_hosts())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        runs.play(12)
+        runs.running = False
+        runs.tell(FleetRunFinished("done", 0, (), ("all hosts",)))
+        runs.play_between(20, 6)
+        await pilot.press("k")
+        await settle(pilot)
+        text = screen_text(app)
+        assert "4×  ? unknown" in text and "no job runs" not in text
+        (times,) = [line.split() for line in text.splitlines() if line.startswith("    ")
+                    and line.strip()[:1].isdigit()]  # fmt: skip
+        assert len(times) == 2 and times[-1] <= "08:00:26"
+        await pilot.resize_terminal(160, 45)
+        await settle(pilot)
+        text = screen_text(app)
+        assert "4×  ? unknown" in text and "no job runs: what the disks do" in text
+
+
 async def test_a_recording_is_played_and_searched() -> None:
     rows = lines(four_hosts(), 30)
     replay = FleetReplay(lambda: iter(rows), speed=1000.0)

@@ -101,12 +101,14 @@ async def test_the_palette_asks_for_the_latency_and_opens_the_page(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []
+    options: list[dict[str, str]] = []
     go_on = threading.Event()
 
     def set_up(
         targets: object, devices: object, run: RunRequest, keep: str, time_s: float
     ) -> LimitSetup:
         asked.append(keep)
+        options.append(dict(run.overrides))
         return SETUP
 
     def look(runner: LimitRunner) -> Answer:
@@ -124,7 +126,8 @@ async def test_the_palette_asks_for_the_latency_and_opens_the_page(
     app = IopstuiApp(
         Backend(lambda path: fake, lambda: fakes.DEVICES, fakes.JOBS,
                 conditions=lambda session: (fakes.ON_DISK, RunRequest())),
-        FirstView(["/dev/nvme0n1"], fakes.FIRST_JOB, run_at_once=False), Appearance(UTF8, "dark"),
+        FirstView(["/dev/nvme0n1"], fakes.FIRST_JOB, {"runtime": "5", "bs": "8k"},
+                  run_at_once=False), Appearance(UTF8, "dark"),
     )  # fmt: skip
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
@@ -135,7 +138,9 @@ async def test_the_palette_asks_for_the_latency_and_opens_the_page(
         await app.workers.wait_for_complete()
         await settle(pilot)
         assert asked == ["clat.p99<=1ms"] and isinstance(app.screen, LimitPage)
-        assert shows(app, "P99 against rate") and shows(app, "x Stop")
+        # the search decides how long it runs
+        assert options == [{"bs": "8k"}]
+        assert shows(app, "P99 against rate (I/Os per second)") and shows(app, "x Stop")
         await pilot.press("escape")
         # the search goes on, and nothing else may measure meanwhile
         await pilot.press("w")

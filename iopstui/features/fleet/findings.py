@@ -465,7 +465,7 @@ def _absent(state: FleetState) -> Answer | None:
     count = f"{len(state.hosts) - len(absent)} of {len(state.hosts)} hosts are measured"
     may_come = all(host.state == LATE for host in absent)
     return Answer(printable(first.name), ABSENT, WARNING if may_come else CRITICAL,
-                  f"{printable(first.name)}{reason}{more}: no figures; {count}", UNKNOWN,
+                  f"{printable(first.name)}{more}: no figures{reason}; {count}", UNKNOWN,
                   next=advise("host"))  # fmt: skip
 
 
@@ -532,11 +532,10 @@ def _quiet(state: FleetState, evidence: FleetEvidence) -> Answer:
         total, middle = sum(means.values()), median(means.values())
         text += f": {units.number(total)} I/Os/s together, mean of {seconds}"
         name = max(means, key=lambda host: (abs(means[host] - middle), host))
-        if len(means) > 2 and means[name] != middle:
-            text += (
-                f"; furthest from the median ({units.number(middle)}) is {printable(name)} with "
-                f"{units.number(means[name])}"
-            )
+        odd, usual = units.number(means[name]), units.number(middle)
+        # hosts that differ by less than is shown are alike
+        if len(means) > 2 and odd != usual:
+            text += f"; furthest from the median ({usual}) is {printable(name)} with {odd}"
     return Answer("", "hosts", GOOD, text, UNKNOWN)
 
 

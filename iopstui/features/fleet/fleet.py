@@ -472,7 +472,7 @@ class Fleet:
                 self._merger.mark_lost(member.name)
             was_watched = self._options.watching and member.name in self._merger.hosts
             if was_watched or member.since_start_signal_s is not None:
-                outcome = "is lost" if member.is_lost else "failed"
+                outcome = "lost" if member.is_lost else "failed"
                 self._warn_once(member, f"{outcome}: {member.error}")
             if member.is_lost and self._options.stop_on_loss and not self.stop_reason:
                 self.stop(f"{member.name} is lost")

@@ -108,7 +108,7 @@ def curve_spec(runner: LimitRunner) -> XYSpec:
     bound = setup.keep.required
     tail = setup.keep.path[-1]
     return XYSpec(
-        f"{tail} against rate", axis,
+        f"{tail} against rate (I/Os per second)", axis,
         plotting.log_scale([bound, *(ns for _, ns in (*counted, *others, *alone))], None, True),
         f.axis_latency,
         (

@@ -91,15 +91,14 @@ class LimitKeys(FeaturePart):
             self._show()
 
     def _set_up(self, session: LiveSession, keep: str) -> LimitSetup:
-        from iopstui.features.limit.setup import require_whole_seconds, set_up_on
+        from iopstui.features.limit.setup import TIMES, require_whole_seconds, set_up_on
 
         assert self._conditions is not None
         require_whole_seconds(session.interval_s)
         job_target, asked = self._conditions(session)
-        run = replace(
-            asked, job=self._jobs.job, overrides=dict(self._jobs.overrides), bind=session.bind,
-            knobs=(),
-        )  # fmt: skip
+        # the dialog has said that the search decides how long it runs
+        options = {name: value for name, value in self._jobs.overrides.items() if name not in TIMES}
+        run = replace(asked, job=self._jobs.job, overrides=options, bind=session.bind, knobs=())
         return set_up_on((session.target, job_target), session.devices, run, keep, TIME_S)
 
     def _start(self, setup: LimitSetup, session: LiveSession) -> None:

@@ -36,7 +36,7 @@ from iopstui.text import printable
 
 SETTLE_S = 2.0
 EXAMPLE = "For example: --keep 'read.clat.p99<=1ms'"
-_TIMES = ("runtime", "timeout", "time_based")
+TIMES = ("runtime", "timeout", "time_based")
 PREVIEW_RATE = 1000.0
 """The rate in the command that --dry-run prints, because the real rates are only known during the
 search."""
@@ -112,7 +112,7 @@ def set_up_on(
     """Like ``set_up``, for targets that are already chosen."""
     target, job_target = targets
     for name in run.overrides:
-        if name in _TIMES:
+        if name in TIMES:
             raise UsageError(f"--set {name}: each run is as long as the search needs.",
                              "Leave it out. --time limits the whole search.")  # fmt: skip
         check_name(name, f"--set {name}")

@@ -326,7 +326,10 @@ def _device_node(text: str, path: Path, roots: Roots, devices: Devices) -> Path:
 
 
 def _suggestion(mistyped: Path, devices: Devices) -> str:
-    paths = [d.path for d in devices.values() if not d.hidden and d.size]
+    # a disk that has just gone may still be among the devices
+    paths = [
+        d.path for d in devices.values() if not d.hidden and d.size and d.path != str(mistyped)
+    ]
     import difflib
 
     close = difflib.get_close_matches(str(mistyped), paths, n=3, cutoff=0.75)

@@ -453,14 +453,20 @@ def _message_piece(state: LiveState) -> Piece:
 def footer_line(
     hints: Sequence[KeyHint], width: int, charset: Charset, quit_label: str = "Quit"
 ) -> Row:
-    """The keys that are useful now, as many as fit; ? and q are always shown."""
+    """The keys that are useful now, as many as fit; ? and q are always shown, unless there is no
+    ``quit_label``: then every letter is text."""
     return _footer(tuple(hints), width, charset, quit_label)
+
+
+def footer_ends(quit_label: str) -> list[KeyHint]:
+    """The last keys of the footer."""
+    return [KeyHint("?", "Help"), KeyHint("q", quit_label)] if quit_label else []
 
 
 @lru_cache(maxsize=4)
 def _footer(hints: tuple[KeyHint, ...], width: int, charset: Charset, quit_label: str) -> Row:
     """Cached, because the footer is nearly always the same as a second ago."""
-    ends = [KeyHint("?", "Help"), KeyHint("q", quit_label)]
+    ends = footer_ends(quit_label)
     reserved = sum(len(h.key) + len(h.description) + 3 for h in ends)
     line = Line(width - reserved, charset).add(" ")
     for hint in hints:

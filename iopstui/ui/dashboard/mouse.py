@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui.ui.core.key import KeyHint
+from iopstui.ui.dashboard.bars import footer_ends
 from iopstui.ui.draw.charts.chart import Chart
 from iopstui.ui.draw.layout import Box
 
@@ -29,7 +30,7 @@ def footer_keys(
 ) -> list[tuple[int, int, str]]:
     """(begin, end, key) of each key in the footer, as bars.footer_line draws it. If a hint has
     several keys, each key has its own cells, and the text belongs to the first key."""
-    ends = [KeyHint("?", "Help"), KeyHint("q", quit_label)]
+    ends = footer_ends(quit_label)
     width_left = width - sum(len(hint.key) + len(hint.description) + 3 for hint in ends)
     at, spans = 1, []
     fitting = []

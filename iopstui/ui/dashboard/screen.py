@@ -131,6 +131,8 @@ class Dashboard(CanvasScreen):
     saves_layout = True
     """Whether its layout is saved for the next start."""
     has_heat_cells = True
+    probe_key = "P"
+    """The key, or the option, that switches the probe on."""
     """Whether cells of the heat map can be chosen."""
     regions = ("iops", "latency", "fio", "cpus")
     """The regions of the first tabs. The kernel's panel shares a tab with fio's."""
@@ -994,7 +996,7 @@ class Dashboard(CanvasScreen):
         if frame is not None and NO_LATENCY in frame.flags:
             return [("this job measures no latency (gtod_reduce)", WARNING)]
         if self._latency_source == AWAIT:
-            hint = "" if self.is_replay else "; P: percentiles"
+            hint = "" if self.is_replay else f"; {self.probe_key}: percentiles"
             return [(f"no job: means from /proc/diskstats{hint}", DIM)]
         if frame is None and self._latency_source != DEVICE_LATENCY:
             return [("measured by fio: needs a job", DIM)]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.widgets import Static
@@ -73,14 +74,24 @@ class BesideScreen(Modal[bool]):
         self._disk, self._job, self._read = name, job, read
         self._charts = DiskCharts(charset, named=False)
         self._shown: Text | None = None
+        self._rows = 0
 
     def content(self) -> ComposeResult:
         yield Static(id="beside-text")
         yield self._charts
 
     def on_mount(self) -> None:
-        self.call_after_refresh(self._show)
         self.set_interval(REFRESH_S, self._show)
+
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        self.box.set_class(False, "-short")
+        self.call_after_refresh(self._measure)
+
+    def _measure(self) -> None:
+        """Note how many rows there are, and show the disk."""
+        self._rows = self.box.content_region.height
+        self._show()
 
     def _show(self) -> None:
         if self.is_leaving:
@@ -94,7 +105,9 @@ class BesideScreen(Modal[bool]):
             self._shown = text
             self.query_one("#beside-text", Static).update(text)
         rows = len(text.wrap(self.app.console, max(1, width)))
-        self._charts.display = self.box.content_region.height - 1 - rows >= MIN_HEIGHT
+        self._charts.display = self._rows - 1 - rows >= MIN_HEIGHT
+        # without the charts the box is as low as its text
+        self.box.set_class(not self._charts.display, "-short")
         if self._charts.display and now.activity is not None:
             self._charts.paint(self._disk, now.activity.history, now.activity.rates)
 

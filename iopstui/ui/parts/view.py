@@ -346,7 +346,11 @@ class ViewKeys(Part):
         dashboard = self.port.open_dashboard
         if dashboard.heat_enabled and not dashboard.heat_visible:
             what = "at a second with a job or the probe"
-            what = what if self.port.is_replay else "with a job, or with the probe (P)"
+            what = (
+                what
+                if self.port.is_replay
+                else f"with a job, or with the probe ({dashboard.probe_key})"
+            )
             self.port.show_message("info", f"the heat map begins {what}")
 
     def log(self) -> None:

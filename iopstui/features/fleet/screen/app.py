@@ -170,16 +170,19 @@ class FleetApp(IopstuiApp):
         return "" if self._watch_only or self._hosts_keys.on_host else self.jobs.job
 
     def refresh_footer(self) -> None:
-        """Refresh the footer, without the keys that have no effect now."""
-        if self.dashboard is not None:
+        """Refresh the footer, without the keys that have no effect now. While a filter of the hosts
+        is typed, every letter belongs to it."""
+        dashboard = self.dashboard
+        if isinstance(dashboard, FleetDashboard):
             idle = {
                 " ".join(key.label for key in action.keys)
                 for action, _ in self.actions.by_id.values()
-                if self._hosts_keys.does_nothing(action)
+                if self._hosts_keys.footer_hides(action)
             }
             hints = self.actions.footer(self.actions.mode)
-            self.dashboard.show_keys(
-                [hint for hint in hints if hint.key not in idle], printable(self.next_job())
+            dashboard.show_keys(
+                dashboard.filter_hints or [hint for hint in hints if hint.key not in idle],
+                printable(self.next_job()),
             )
 
     # -- events

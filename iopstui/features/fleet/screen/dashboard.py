@@ -41,7 +41,7 @@ from iopstui.features.fleet.screen.hosts import (
 from iopstui.model.answer.answer import Answer
 from iopstui.model.figures.disk import DiskRates
 from iopstui.text import printable
-from iopstui.ui.core.key import KeyClicked
+from iopstui.ui.core.key import KeyClicked, KeyHint
 from iopstui.ui.dashboard import finding_line, mouse
 from iopstui.ui.dashboard.panels import fio_panel
 from iopstui.ui.dashboard.panels.registry import PANELS, Panel, PanelData, tabs
@@ -227,8 +227,10 @@ class HostsSource:
         else:
             self.fleet.show()
         self._port.state = state
-        self._port.refresh_footer()
         self._port.restart_state(state)
+
+    def refresh_footer(self) -> None:
+        self._port.refresh_footer()
 
 
 TITLES = ("IOPS", "latency", "numbers", "hosts")
@@ -248,6 +250,9 @@ KERNEL_COLUMNS = (
         DiskRates.aqu_sz, DiskRates.n_in_flight)),
     DiskRates.util.screen_column(title="util%"),
 )  # fmt: skip
+FILTER_KEYS = (
+    KeyHint("Esc", "Clear filter"), KeyHint("Enter", "Open host"), KeyHint("↑ ↓", "Choose"),
+)  # fmt: skip
 _BY_NAME = {panel.name: panel for panel in PANELS}
 
 
@@ -256,6 +261,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
     under the cursor."""
 
     allows_fullscreen = has_heat_cells = False
+    probe_key = "--probe"
     regions = ("iops", "latency", "fio", "hosts")
     layout_key, layout_panels, own_words = "fleet-layout", LAYOUT_PANELS, LAYOUT_WORDS
     first_tab = HOSTS_TAB
@@ -307,13 +313,16 @@ class FleetDashboard(TypeToFilter, Dashboard):
             self.tab, self._other_tab = self._other_tab, self.tab
         # while one host is shown, letters do not filter; Esc leads back to the filtered hosts
         self._typing = self.source.one is None and bool(self.filter_text)
+        self.source.refresh_footer()
         self._show_panes()
         if self._plan is not None:
             self.relayout()
 
     @property
     def quit_label(self) -> str:  # type: ignore[override]
-        """The label of the key q."""
+        """The label of the key q; "" while a filter is typed, to which its letter belongs."""
+        if self._typing:
+            return ""
         return "Quit" if self.source.one is None else "Back"
 
     @property
@@ -329,9 +338,15 @@ class FleetDashboard(TypeToFilter, Dashboard):
     def restore_own(self, words: Sequence[str]) -> None:
         self.hosts.restore_layout(words)
 
+    @property
+    def filter_hints(self) -> Sequence[KeyHint]:
+        """The keys while a filter is typed; none at other times."""
+        return FILTER_KEYS if self._typing else ()
+
     def apply_filter(self) -> None:
         self.hosts.filter_text = self.filter_text
         self.hosts.move_to_top()
+        self.source.refresh_footer()
         self.paint(even_if_frozen=True)
 
     def cpu_rows(self) -> int:

@@ -77,7 +77,7 @@ class HostMap:
         rows = [self._row(index, label, width) for index in range(len(self._groups))]
         blank: Row = ((" " * width, None),)
         rows += [blank] * (group_rows - len(rows))
-        return [*rows, self._time(fleet, label, width)]
+        return [*rows, self._time(fleet, second, label, width)]
 
     def _group_names(self, hosts: Sequence[HostState], rows: int) -> list[str]:
         return [name_range([host.name for host in group]) for group in groups(hosts, rows)]
@@ -108,11 +108,13 @@ class HostMap:
             line = Line(label, self._charset).add(names[: label - 2] + "… ", BOLD)
         return (*line.build(), *plotting.cells_to_row(cells))
 
-    def _time(self, fleet: FleetState, label: int, width: int) -> Row:
+    def _time(self, fleet: FleetState, last: int, label: int, width: int) -> Row:
+        """The time of day of some columns, none of them later than the ``last`` one."""
         line = Line(width, self._charset)
         second = fleet.second
         interval_ms = 1000 * (second.interval_s if second is not None else 1.0)
-        for column in range(0, width - label - 8, MARK_SPACING):
+        columns = min(width - label - 8, last + 1 - self._start)
+        for column in range(0, max(1, columns), MARK_SPACING):
             text = (utc((self._start + column) * interval_ms) or "")[11:19]
             line.fill_to(label + column).add(text, DIM)
         return line.build()

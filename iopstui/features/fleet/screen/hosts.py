@@ -36,7 +36,7 @@ from iopstui.tables import DOWN, UP, Column, in_order
 from iopstui.text import printable
 from iopstui.ui.draw import density
 from iopstui.ui.draw.charts import plotting
-from iopstui.ui.draw.rows import Line, Piece, Row, Table, message, pad, rule
+from iopstui.ui.draw.rows import Line, Piece, Row, Table, cells, message, pad, rule
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
 
 FEW_HOSTS = 20
@@ -83,6 +83,9 @@ SORTED_BY = {
     OUTLIERS: Column("oddness", "outliers", sorts=DOWN),
     **{column.id: column for column in COLUMNS},
 }
+BETWEEN_RUNS = "  no job runs: what the disks do"
+TITLE_ENDS = 4
+"""Cells of a title's line around its text."""
 MIN_NAME, MAX_NAME = 8, 30
 MINUTE_S = 60
 MIN_SPARKLINE = 12
@@ -245,6 +248,7 @@ class HostsView:
         as_map = as_map and not shown
         title = self._title(fleet, hosts, as_map, width)
         if not hosts:
+            self._listed_hosts = []
             text = "no host matches the filter" if self.filter_text else "no host yet"
             return pad([title, message(width, self._charset, text)], height, width)
         if not as_map:
@@ -267,12 +271,15 @@ class HostsView:
             right = right.replace("by name", f"{self._odd} first, then by name")
         if self.filter_text:
             pieces.append((f"  filter: {self.filter_text}", WARNING))
+        legend = self._map.legend(self._measure, not fleet.watching) if as_map else []
+        used = sum(cells(text) for text, _ in (*pieces, *legend)) + TITLE_ENDS
         if fleet.between_runs and fleet.has_second:
-            pieces.append(("  no job runs: what the disks do", DIM))
+            # the map cannot be read without its whole legend
+            if not legend or used + cells(BETWEEN_RUNS) <= width:
+                pieces.append((BETWEEN_RUNS, DIM))
         elif fleet.watch_end_reason and not fleet.running:
             pieces.append((f"  not watched: {printable(fleet.watch_end_reason)}", WARNING))
-        if as_map:
-            pieces += self._map.legend(self._measure, not fleet.watching)
+        pieces += legend
         return rule(width, self._charset, *pieces, right=[(right, DIM)])
 
     @property

@@ -61,6 +61,18 @@ class FleetKeys(Part):
             self.port.show_message("info", ONE_HOST if self.on_host else NO_JOB_HERE)
         return refused
 
+    def footer_hides(self, action: Action) -> bool:
+        """Whether the footer leaves out the action, because it has no effect now: a sweep needs a
+        job, a heat map a job or the probe."""
+        if self.does_nothing(action):
+            return True
+        needs_job = action.id == "sweep" or (action.id == "heat_map" and not self._has_probe)
+        return self._watch_only and needs_job
+
+    @property
+    def _has_probe(self) -> bool:
+        return self.port.state.probe_frame is not None
+
     def does_nothing(self, action: Action) -> bool:
         """Whether the action has no effect now, for one of these two reasons."""
         for_all = action.measures or action.id == "sweep"
