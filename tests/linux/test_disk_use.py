@@ -166,7 +166,8 @@ def test_the_real_processes_are_read_from_time_to_time() -> None:
 def test_the_stack_is_read_with_the_kernel_s_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A loop device without I/O is left out: its file's server may be gone."""
+    """A loop device without I/O is left out, as its file's server may be gone, and an array that
+    nobody uses."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     proc, file = tmp_path / "proc", tmp_path / "f"
     file.touch()
@@ -175,15 +176,20 @@ def test_the_stack_is_read_with_the_kernel_s_part(
         "sda1": BlockDevice("sda1", "/dev/sda1", os.major(number), os.minor(number), "scsi", 1,
                             disk="sda"),
         "sda": BlockDevice("sda", "/dev/sda", 8, 99, "scsi", 9),
-        "md0": BlockDevice("md0", "/dev/md0", 9, 0, "md", 1, slaves=("sda1",), layer="raid1"),
+        **{name: BlockDevice(name, f"/dev/{name}", 9, 0, "md", 1, slaves=("sda1",), layer="raid1")
+           for name in ("md0", "md1")},
         **{name: BlockDevice(name, f"/dev/{name}", 7, 0, "loop", 1, backing_file=str(file))
            for name in ("loop0", "loop1")},
     }  # fmt: skip
     reader = DiskUseReader(Roots.under(tmp_path))
-    (proc / "5").mkdir(parents=True)
+    for pid in (5, 7):
+        (proc / f"{pid}/fd").mkdir(parents=True)
+    (proc / "7/stat").write_text("7 (dd) S 1 " + "0 " * 40)
+    (proc / "7/fd/3").symlink_to("/dev/md0")
     (proc / "5/stat").write_text(f"5 (kworker) S 2 0 0 0 0 {0x00200000} " + "0 " * 40)
     for sectors in (0, 8):
-        (proc / "5/io").write_text(f"0 1 2 3 4 5 6 7 8 {512 * sectors} 10 0 12 13")
+        for pid in (5, 7):
+            (proc / f"{pid}/io").write_text(f"0 1 2 3 4 5 6 7 8 {512 * sectors} 10 0 12 13")
         (proc / "diskstats").write_text(f"7 0 loop0 9 0 {sectors} 9 9 0 9 9 0 9 9\n"
                                         "7 1 loop1 9 0 0 9 9 0 9 9 0 9 9\n")  # fmt: skip
         use = reader.read(1.0, devices, tasks=False)

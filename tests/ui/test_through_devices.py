@@ -50,6 +50,23 @@ def test_a_loop_device_whose_file_is_in_the_page_cache_accuses_nobody() -> None:
     assert told(replace(USE, disks={**DISKS, "loop4": (900.0 * MIB, 0.0, 1.0)})) == ""
 
 
+def test_users_of_a_loop_device_that_may_be_in_memory_are_named_as_a_guess_everywhere() -> None:
+    partly = replace(USE, disks={**DISKS, "vda": (60.0 * MIB, 0.0, 1.0)})
+    guess = "perhaps the users of loop4"
+    frames = [frame(n + 1.0, {"vda": disk_rates(reads=15000)}) for n in range(5)]
+    devices = {"vda": BlockDevice("vda", "/dev/vda", 254, 0, "virtio-blk", 1 << 30)}
+    for hidden in (0, 1):
+        use = replace(partly, hidden=hidden)
+        assert judge(Seen(VDA, frames, devices, use=use))[0][1].who == guess
+        assert users_text(VDA, use) == guess and who_panel.sentence(use, VDA) == ""
+        text = rows_text(who_panel.rows(use, VDA, 100, 8, UTF8, ""))
+        assert "did I/O in 5 s (last reading): perhaps the users of loop4." in " ".join(
+            text.split()
+        )
+    little = replace(partly, disks={**DISKS, "loop4": (1.0 * MIB, 0.0, 0.1)}, users=())
+    assert users_text(VDA, little) == "no process that can be seen"
+
+
 def test_who_uses_disk_and_loop_device_is_not_said_to_go_through_it() -> None:
     direct = replace(HOG, read_s=190.0 * MIB)
     use = replace(USE, users=(direct,), disks={**DISKS, "vda": (190.0 * MIB, 0.0, 1.0)})

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from iopstui.linux.counters.cgroup import parse_memberships
 from iopstui.linux.counters.io_limits import ReachedLimits
@@ -82,9 +82,10 @@ class DiskUseReader:
             100.0, (cpu - cpu_before) / 1e4 / seconds)  # fmt: skip
         moved = _rates(counts, before, seconds)
         kernel = [one for one in rates or [] if one.kernel]
+        users = tuple(self._users(_looked_at(rates or [], moved), devices))
         write_back = vm.get("nr_writeback")
         return DiskUse(
-            t=t, seconds=seconds, users=tuple(self._users(_looked_at(rates or [], moved), devices)),
+            t=t, seconds=seconds, users=users,
             hidden=self._processes.closed if (self._roots.proc / "1").exists() else ALL_HIDDEN,
             as_root=not os.geteuid(), disks=moved,
             with_tasks=tasks, blocked=blocked, ring_waiters=ring, limits=limits,
@@ -98,7 +99,7 @@ class DiskUseReader:
             boot_ms=_since_boot(counts), boot_in_flight=_depths_since_boot(counts),
             up_s=self._uptime(),
             suspended={name: 1.0 for name in devices if self._is_suspended(name)},
-            links=tuple(self._links(devices, moved)),
+            links=tuple(self._links(devices, moved, users)),
             kernel_s=None if os.geteuid()
             else (sum(one.read_s for one in kernel), sum(one.write_s for one in kernel)),
         )  # fmt: skip
@@ -133,12 +134,15 @@ class DiskUseReader:
             )  # fmt: skip
 
     def _links(
-        self, devices: Mapping[str, BlockDevice], moved: Mapping[str, tuple[float, float, float]]
-    ) -> Iterator[DeviceLinks]:
-        """The devices on others. The file of a loop device without I/O is not looked for: its
-        server may be gone."""
+        self, devices: Mapping[str, BlockDevice],
+        moved: Mapping[str, tuple[float, float, float]], users: Sequence[DiskUser],
+    ) -> Iterator[DeviceLinks]:  # fmt: skip
+        """The devices on others that a process uses. The file of a loop device without I/O is not
+        looked for: its server may be gone."""
+        used = {name for user in users for name in user.devices}
         for name, device in devices.items():
-            if device.slaves or (device.backing_file and any(moved.get(name, ())[:2])):
+            is_busy = device.backing_file and any(moved.get(name, ())[:2])
+            if is_busy or (device.slaves and name in used):
                 lower = device_links((name,), devices, self._roots)[0].below
                 disks = [disk for one in lower if (disk := devices[one].disk)]
                 yield DeviceLinks(name, tuple(dict.fromkeys((*lower, *disks))), device.layer)

@@ -151,8 +151,8 @@ class DiskUse:
     suspended: Mapping[str, float] = field(default_factory=dict)
     """The share of the readings at which a device-mapper device let nothing pass, by device."""
     links: tuple[DeviceLinks, ...] = ()
-    """The devices of the machine that lie on others (loop devices: those with I/O), each with what
-    is directly below it; of a partition also its disk."""
+    """The devices that lie on others and are used, each with what is directly below it; of a
+    partition also its disk."""
     kernel_s: tuple[float, float] | None = None
     """Bytes read and written per second by kernel threads, such as those of loop devices; ``None``
     if they could not be read."""

@@ -222,6 +222,18 @@ def who_text(found: Sequence[Share], groups: Sequence[GroupRates] | None, disk: 
     return _group_text(groups, disk)
 
 
+def perhaps_text(disk: str, below: Collection[str], use: DiskUse | None,
+                 parts: tuple[float, float] = (1.0, 1.0)) -> str:  # fmt: skip
+    """ "perhaps the users of loop0": a loop device on the disk is in use, and what it asks for may
+    be most of the disk's I/O, or be in the page cache; "" if there is none."""
+    moved = moved_s(disk, below, use, parts)
+    if use is None or not moved:
+        return ""
+    names = [name for name in sorted(use.above(disk) & use.disks.keys())
+             if sum(use.disks[name][:2]) >= MAIN_SHARE * moved]  # fmt: skip
+    return f"perhaps the users of {' and '.join(names)}" if names else ""
+
+
 def _with_bonus(one: Share) -> float:
     """Sort key: a single process is preferred to its program, unless it does clearly less."""
     return one.share + (0.1 if one.pid is not None else 0.0)

@@ -16,7 +16,7 @@ from iopstui.model.answer.situation import (
     Situation,
 )
 from iopstui.model.answer.use import MUCH_CPU_WAIT, BlockedTask, DiskUse
-from iopstui.model.answer.who import MAIN_SHARE, moved_s, who_text
+from iopstui.model.answer.who import MAIN_SHARE, moved_s, perhaps_text, who_text
 from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
 
 IN_USE = 1.0
@@ -152,8 +152,14 @@ def who(s: Situation) -> str:
     if not text and s.use is not None and s.use.hidden and seen < MAIN_SHARE and in_use:
         if not _was_read_meanwhile(s, s.use):
             return ""
-        return ONLY_ROOT if not s.use.as_root else "who uses it cannot be seen"
-    return text
+        if not s.use.as_root:
+            return ONLY_ROOT
+        return _perhaps(s) or "who uses it cannot be seen"
+    return text or ("" if s.shares else _perhaps(s))
+
+
+def _perhaps(s: Situation) -> str:
+    return perhaps_text(s.disk, s.below, s.use, s.parts_of_below)
 
 
 def _was_read_meanwhile(s: Situation, use: DiskUse) -> bool:

@@ -15,7 +15,7 @@ from iopstui import format as f
 from iopstui.model.answer.answer import GOOD, UNKNOWN, Answer
 from iopstui.model.answer.judge import WINDOW, Seen, judge
 from iopstui.model.answer.use import DiskUse
-from iopstui.model.answer.who import combined_shares, moved_s, parts_of_below
+from iopstui.model.answer.who import combined_shares, moved_s, parts_of_below, perhaps_text
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import (
     DEVICE,
@@ -288,7 +288,8 @@ def users_text(
     parts = parts_of_below(disk, target.tree, use, seconds)
     if not texts and moved_s(disk, target.tree, use, parts):
         hidden = "" if use.as_root else " (root sees all processes)"
-        return f"no process that can be seen{hidden}"
+        perhaps = perhaps_text(disk, target.tree, use, parts)
+        return perhaps or f"no process that can be seen{hidden}"
     return f"{', '.join(texts)} of its bytes" if texts else ""
 
 

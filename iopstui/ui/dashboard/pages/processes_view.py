@@ -34,7 +34,6 @@ ON_THE_DISK = (
     "on other disks may account for the rest of its own. through: the device on this disk whose "
     "I/O that is."
 )
-NO_USER = "No process that can be seen has files open there and did I/O."
 
 
 NUMBERS, LATENCIES = 9 + 11 + 13 + 15, 2 * 9
@@ -135,7 +134,7 @@ def _disk_rows(
     elif words:
         page.append(no_match("process", words, width, charset))
     else:
-        page += wrap(width, charset, NO_USER, None)
+        page += wrap(width, charset, who_panel.nobody(disk.use, disk.target), None)
     rest = 1 - sum(one.share for one in disk.shares)
     if not words and disk.shares and rest >= LEAST_REST:
         page.append(message(width, charset, " ".join(who_panel.rest_texts(disk.use, rest))))

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from iopstui import format as f
 from iopstui.model.answer.use import DiskUse, DiskUser
-from iopstui.model.answer.who import LEAST_REST, Share, combined_shares, request_latency, who_text
+from iopstui.model.answer.who import (
+    LEAST_REST,
+    Share,
+    combined_shares,
+    perhaps_text,
+    request_latency,
+    who_text,
+)
 from iopstui.model.block.target import Target
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
@@ -94,7 +101,7 @@ def rows(
     if shares and rest >= LEAST_REST:
         body.append(message(width, charset, _fitting(rest_texts(use, rest), " ", width - 1)))
     if not shares:
-        body += wrap(width, charset, _nobody(use, target))
+        body += wrap(width, charset, nobody(use, target))
     head = rule(width, charset, (title(target), BOLD), right=_value(use, shares, now_s))
     is_unknown = rest >= LEAST_REST and bool(shares or _moved(use, target))
     parts = _foot(use, job, is_live, is_unknown, few)
@@ -136,12 +143,16 @@ def shares_of(use: DiskUse, target: Target, seconds: Seconds) -> tuple[Share, ..
     return combined_shares(disks, use, seconds)
 
 
-def _nobody(use: DiskUse, target: Target) -> str:
+def nobody(use: DiskUse, target: Target) -> str:
+    """Says that no user is known."""
     if not _moved(use, target):
         return f"Nobody read or wrote in {time_text(use)} (last reading)."
+    found = [perhaps_text(disk, (disk, *target.stacks.get(disk, ())), use)
+             for disk in target.opened]  # fmt: skip
+    perhaps = next(filter(None, found), "")
     return (
         f"No process that can be seen has files open there and did I/O in {time_text(use)} "
-        "(last reading)."
+        f"(last reading){perhaps and f': {perhaps}'}."
     )
 
 
