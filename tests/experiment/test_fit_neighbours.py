@@ -32,9 +32,9 @@ def around(before: DiskRates, after: DiskRates, name: str = "sda") -> list[str]:
     ("before", "after", "text"),
     [
         (QUIET, QUIET, []),
-        (SYNCS, QUIET, ["sda did 40.0 I/Os a second before the run, for others"]),
-        (QUIET, SYNCS, ["sda did 40.0 I/Os a second after the run, for others"]),
-        (READS, SYNCS, ["sda did 8 MiB a second before the run, for others"]),
+        (SYNCS, QUIET, ["sda did 40.0 I/Os a second for other programs before the run"]),
+        (QUIET, SYNCS, ["sda did 40.0 I/Os a second for other programs after the run"]),
+        (READS, SYNCS, ["sda did 8 MiB a second for other programs before the run"]),
     ],
 )
 def test_the_most_that_others_did_is_named(

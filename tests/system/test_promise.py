@@ -155,8 +155,8 @@ def test_own_numbers_of_a_file_that_is_only_read_without_destroy_data(home: Path
     [
         (("--latency", "p98<=2ms"), "is not a latency"),
         (("--latency", "p99>=2ms"), "is not a latency"),
-        (("--latency", "p99<=2ms", "--volume", "aws/gp3"), "a number of your own"),
-        (("--iops", "5", "--drain"), "--drain needs a class"),
+        (("--latency", "p99<=2ms", "--volume", "aws/gp3"), "tests a number of yours"),
+        (("--iops", "5", "--drain"), "--drain needs a volume class"),
     ],
 )
 def test_wrong_numbers(home: Path, words: tuple[str, ...], text: str) -> None:

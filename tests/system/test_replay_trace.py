@@ -73,7 +73,7 @@ def test_the_scratch_file_has_all_that_the_trace_reaches(
         (("--replay", "app.trace"), "on a scratch file only"),
         (("place", "other", "--replay", "app.trace"), "on a scratch file only"),
         (("place", "--replay", "app.trace", "--job", "randread-4k"), "not allowed with"),
-        (("place", "--replay", "app.trace", "--size", "1m"), "reaches 3 MiB of its file"),
+        (("place", "--replay", "app.trace", "--size", "1m"), "needs a file of 3 MiB"),
         (("place", "--replay", "/dev/zero"), "it is not a file"),
         (("place", "--replay", "endless"), "line 2: not 'time file"),
         (("place", "--replay", "app.trace", "--until-steady"), "A replay ends with its trace"),

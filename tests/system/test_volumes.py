@@ -31,7 +31,7 @@ def test_a_volume_is_described_in_one_argument(tmp_path: Path) -> None:
     result = iopstui("volumes", "gp2,size=100g", cwd=tmp_path)
     assert result.stdout == iopstui("volumes", "gp2", "--size", "100g", cwd=tmp_path).stdout
     conflict = iopstui("volumes", "gp2,size=100g", "--size", "5g", cwd=tmp_path)
-    assert conflict.returncode == 2 and "give the same" in conflict.stderr
+    assert conflict.returncode == 2 and "both set size" in conflict.stderr
 
 
 def test_the_classes_of_one_provider_are_listed(tmp_path: Path) -> None:
