@@ -130,8 +130,7 @@ class RunProgress:
     def write_note(self, message: str) -> None:
         """Print ``message`` on a line of its own."""
         self._line.clear()
-        self._err.write(replace_unprintable(f"{printable(message)}\n", self._err.encoding))
-        self._err.flush()
+        print_sentence(printable(message), self._err)
 
 
 LOG_LINES = 10

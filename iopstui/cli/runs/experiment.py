@@ -25,7 +25,7 @@ from iopstui.experiment.setup import (
     set_up,
     writes_text,
 )
-from iopstui.format import counted, print_line
+from iopstui.format import counted, print_line, print_sentence
 from iopstui.model.experiment.comparison import planned_sensitivity
 from iopstui.model.experiment.plan import CONFIRM_FROM_POINTS, Plan
 from iopstui.model.experiment.run_request import RunRequest
@@ -61,9 +61,9 @@ def _run_experiment(request: RunRequest, plan: Plan, arguments: argparse.Namespa
     if needs_precondition:
         request = run_precondition_job(request)
     setup = replace(setup, write_budget=request.write_budget)
-    print_line(writes_text(setup), sys.stderr)
+    print_sentence(writes_text(setup), sys.stderr)
     if setup.plan.variants:
-        print_line(planned_sensitivity(setup.plan, setup.spread), sys.stderr)
+        print_sentence(planned_sensitivity(setup.plan, setup.spread), sys.stderr)
     sink = experiment_sink(setup.plan, arguments.format, os.uname().nodename, setup.target,
                            sys.stdout, sys.stderr)  # fmt: skip
     reporter = ReportedExperiment(sink, sys.stderr, sys.stdout)

@@ -21,7 +21,7 @@ from iopstui.features.limit.setup import (
     require_whole_seconds,
     set_up,
 )
-from iopstui.format import latency, number, print_line
+from iopstui.format import latency, number, print_line, print_sentence
 from iopstui.linux.kernel_files import Roots
 from iopstui.model.experiment.verdict import Check, Verdict
 from iopstui.output.narration import RunProgress
@@ -104,7 +104,7 @@ def run_limit(arguments: argparse.Namespace) -> int:
     setup = set_up(request, arguments.keep, arguments.time)
     stream = sys.stdout if arguments.dry_run else sys.stderr
     for line in plan_lines(setup):
-        print_line(line, stream)
+        print_sentence(line, stream)
     if arguments.dry_run:
         print_line(f"a rate alone: {command_line(setup)}", stream)
         return EXIT_OK

@@ -31,7 +31,7 @@ from iopstui.features.promise.setup import (
     target_disk,
     title_of_check,
 )
-from iopstui.format import latency, print_line
+from iopstui.format import latency, print_sentence
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.kernel_files import Roots, read_text
 from iopstui.model.block.device import BlockDevice
@@ -53,7 +53,7 @@ def run_promise(arguments: argparse.Namespace) -> int:
     setup = _set_up(arguments)
     plan = sys.stdout if arguments.dry_run else sys.stderr
     for line in plan_lines(setup):
-        print_line(line, plan)
+        print_sentence(line, plan)
     if arguments.dry_run:
         return EXIT_OK
     clean_up_and_report(print_message, Roots())
@@ -66,7 +66,7 @@ def run_promise(arguments: argparse.Namespace) -> int:
     if arguments.json:
         show(json.dumps(promise_json(setup.promised, rows, titles), indent=2))
     else:
-        show(promise_text(setup.promised, rows, titles, width()))
+        show(promise_text(setup.promised, rows, titles, width(), sys.stdout.isatty()))
     return Verdict((Check("the promise", is_promise_met(rows)),)).exit_code
 
 
@@ -199,19 +199,26 @@ HEAD = ("FIGURE", "PROMISED", "MEASURED", "95 % INTERVAL", "RESULT", "BINDING LI
 
 
 def promise_text(
-    promised: PromisedFigures, rows: Sequence[FigureVerdict], titles: Sequence[str], width: int
-) -> str:
-    """The table and its last line; ``titles`` are the titles of the ``rows``."""
+    promised: PromisedFigures, rows: Sequence[FigureVerdict], titles: Sequence[str], width: int,
+    on_terminal: bool = False,
+) -> str:  # fmt: skip
+    """The table and its last line; ``titles`` are the titles of the ``rows``. Where the table is
+    wider than a terminal, sentences name the binding limits."""
     size = f", {promised.size_gib:,.4g} GiB" if promised.size_gib else ""
     instance = f", on {promised.instance.id}" if promised.instance is not None else ""
     cells = [HEAD, *(_cells(row, title) for row, title in zip(rows, titles, strict=True))]
     lines = [printable(f"{promised.volume.id}: {promised.volume.title}{size}{instance}"), ""]
-    lines += aligned(cells)
-    notes = [(title, row.why) for row, title in zip(rows, titles, strict=True) if row.why]
+    table = [*aligned(cells)]
+    has_limits = not on_terminal or max(map(len, table)) <= width
+    lines += table if has_limits else aligned([line[:-1] for line in cells])
+    notes: list[str] = []
+    for row, title in zip(rows, titles, strict=True):
+        if row.binding and not has_limits:
+            notes.append(f"{title}: the binding limit is {row.binding}.")
+        notes += [f"{title}: {row.why}."] if row.why else []
     if notes:
         lines.append("")
-    for title, why in notes:
-        lines.append(wrapped(printable(f"{title}: {why}."), 0, 2, max(width, 40)))
+    lines += [wrapped(printable(note), 0, 2, max(width, 40)) for note in notes]
     warmup = promised.volume.warmup
     if warmup is not None and any(row.result == FAIL for row in rows):
         lines.append(wrapped(printable(f"Warm-up: {warmup.text}"), 0, 2, max(width, 40)))

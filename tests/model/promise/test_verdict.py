@@ -34,6 +34,7 @@ from iopstui.features.promise.model import (
     without_refuted_limits,
     without_volume_limits,
 )
+from iopstui.features.promise.run import promise_text
 from iopstui.model.volumes.promised import INSTANCE_IOPS, VOLUME_BW, VOLUME_IOPS, promised_figures
 
 CATALOG = read_catalog(Path("/nonexistent"))
@@ -349,3 +350,14 @@ def test_the_interval_is_around_the_mean_of_the_batches(rates: list[float]) -> N
     mean, low, high = rate_interval(rates)
     assert mean == pytest.approx(statistics.fmean(rates))
     assert 0 <= low <= high
+
+
+def test_a_table_wider_than_the_terminal_leaves_its_binding_limits_to_sentences() -> None:
+    row = replace(judge(PLAIN, at(4000), SOFT)[0], binding="volume IOPS", why="")
+    promised = promised_figures(CATALOG.volume("vng/nvme-5000"))
+    title = "sequential writes, 1 MiB"
+    whole = promise_text(promised, [row], [title], 80)
+    assert "BINDING LIMIT" in whole and promise_text(promised, [row], [title], 120, True) == whole
+    narrow = promise_text(promised, [row], [title], 80, True)
+    assert "BINDING LIMIT" not in narrow and max(map(len, narrow.splitlines())) <= 80
+    assert f"{title}: the binding limit is volume IOPS." in narrow

@@ -26,7 +26,18 @@ from iopstui.features.fleet.merging.sums import (
     LatencySum,
     Object,
 )
-from iopstui.format import MISSING, clock, counted, cut, first_of, latency, number, print_line, utc
+from iopstui.format import (
+    MISSING,
+    clock,
+    counted,
+    cut,
+    first_of,
+    latency,
+    number,
+    print_line,
+    print_sentence,
+    utc,
+)
 from iopstui.model.answer.answer import Answer
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.figures.disk import DiskRates
@@ -327,10 +338,10 @@ class _LossMessages:
         self._last_device = device
 
     def answer(self, t: float, answer: Answer) -> None:
-        print_line(f"{clock(t)} {printable(answer.sentence)}", self._err)
+        print_sentence(f"{clock(t)} {printable(answer.sentence)}", self._err)
 
     def _print_message(self, second: MergedInterval, message: str) -> None:
-        print_line(f"[{(utc(second.wall_ms) or '')[11:19]}] {message}", self._err)
+        print_sentence(f"[{(utc(second.wall_ms) or '')[11:19]}] {message}", self._err)
 
     def print_totals(self, merger: Merger, out: TextIO) -> None:
         print_line("\n" + totals_text(merger), out)

@@ -59,7 +59,7 @@ from iopstui.features.fleet.program.run_planner import (
     RunPrinter,
 )
 from iopstui.features.fleet.session import PlannedRun, state_for_exit_code
-from iopstui.format import print_line
+from iopstui.format import print_line, print_sentence
 from iopstui.model.experiment.expectation import parse_tolerance
 from iopstui.model.experiment.host_sweep import HostPlan, SweptPoint, check_host_axes
 from iopstui.model.experiment.plan import PlannedPoint, parse_axis
@@ -284,7 +284,7 @@ def run_once(arguments: argparse.Namespace, planner: FleetRunPlanner) -> int:
         printer.sink().end(planned.merger)
     # without the first message of a failed run: failed hosts have already been reported
     for message in verdict.messages[state_for_exit_code(verdict.code) == FAILED :]:
-        print_line(message, sys.stderr)
+        print_sentence(message, sys.stderr)
     return verdict.code
 
 
@@ -308,7 +308,7 @@ def run_host_sweep(arguments: argparse.Namespace, planner: FleetRunPlanner, plan
         # without the first message if the point does not count: the reason is printed with the
         # point
         for message in verdict.messages[verdict.point is None :]:
-            print_line(f"{step.label}: {message}", sys.stderr)
+            print_sentence(f"{step.label}: {message}", sys.stderr)
         return verdict
 
     with exit_on_closed_output(arguments.expect):

@@ -15,7 +15,7 @@ from iopstui.features.fleet.screen.dashboard import FleetDashboard, HostsSource
 from iopstui.features.fleet.screen.keys import HELP, NOT_IN_FLEET, FleetKeys, FleetReportKeys
 from iopstui.fio.library import ShippedJob
 from iopstui.model.experiment.plan import Plan
-from iopstui.text import printable
+from iopstui.text import printable, wrapped
 from iopstui.ui.actions import Actions, Part, bindings, bindings_of_screen
 from iopstui.ui.app import IopstuiApp, run_to_end
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
@@ -253,7 +253,8 @@ def run_fleet_screen(
             width = shutil.get_terminal_size().columns
             print_after_screen(full_text(sweep, title, app.charset, width=width))
         if last is not None and last.exit_lines:
-            print_after_screen("\n".join(last.exit_lines))
+            lines = "\n".join(last.exit_lines).split("\n")
+            print_after_screen("\n".join(wrapped(line, 0, 2) for line in lines))
 
     return run_to_end(app, close)
 
