@@ -226,7 +226,7 @@ def probe_text(total: ProbeTotal) -> str:
     if lines and missing >= SHOWN_MISSING:
         lines.append(f"  {missing:.2f} % of the requests are not in these figures")
     if lines and total.doubtful:
-        lines.append("  incomplete: requests were missed (missed, lost, full in the frames)")
+        lines.append("  incomplete: requests were missed (see missed, lost and full in the frames)")
     return "\n".join(lines)
 
 

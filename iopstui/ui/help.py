@@ -114,7 +114,8 @@ PANELS: tuple[Section, ...] = (
             ("p50 ... p99.99", "this share of the second's I/Os was faster; from fio's "
                                "histogram, accurate to 0.8 %"),
             ("max", "the slowest I/O of the second, also accurate to 0.8 %"),
-            ("depth", "I/Os in flight when another one was issued, in percent"),
+            ("depth", "how many I/Os were in flight when one was issued, in percent of the "
+                      "I/Os"),
             ("job CPU", "user and system time of all fio jobs, percent of one CPU"),
             ("ctx/s", "context switches of fio's jobs per second"),
             ("over ... s", "length of the interval"),

@@ -445,7 +445,7 @@ def check_distribution(kind: str, pairs: Sequence[tuple[int, int]], block: int) 
     elif kind == "abs" and any(part < block for _, part in pairs):
         why = "a range is smaller than a block."
     elif kind == "pct" and parts > 100:
-        why = f"its ranges are {parts} % of the target."
+        why = f"its ranges add up to {parts} % of the target."
     elif kind == "pct" and parts == 100 and ios < 100:
         why = f"the ranges cover the whole target but only {ios} % of the I/O."
     elif kind == "pct" and ios == 100 and parts < 100:

@@ -221,7 +221,7 @@ DISK = (
     _ms("disk_write_time_seconds", "total time of all write requests, queueing included",
         "write_ms"),
     _ms("disk_io_time_seconds", "time with at least one request in flight", "io_ms"),
-    _ms("disk_io_time_weighted_seconds", "time with requests in flight, times their number",
+    _ms("disk_io_time_weighted_seconds", "time with requests in flight, multiplied by their number",
         "weighted_ms"),
 )  # fmt: skip
 NFS = (

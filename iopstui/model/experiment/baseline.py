@@ -127,7 +127,7 @@ class BatchMeans:
 
 
 WHY_NO_MAX = (
-    "the maximum is a single I/O and has no confidence interval, so a check of it would fail "
+    "the maximum is a single I/O and has no confidence interval, so a check of it can fail "
     "for equal runs"
 )
 

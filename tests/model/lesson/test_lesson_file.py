@@ -127,8 +127,8 @@ def test_a_mistake_is_named_with_its_file_and_section(old: str, new: str, words:
 
 NO_JOB = (
     "[run: one]: a run needs a job.",
-    "Add job = NAME (see `iopstui jobs`), or fio = with a job file below it, here or in [lesson], "
-    "one of them.",
+    "Give one of the two, here or in [lesson]: job = NAME (see `iopstui jobs`), or fio = with a "
+    "job file below it.",
 )
 KINDS = "A page begins with [KIND: NAME], KIND one of tell, ask, run, see, explain, report."
 WORD = "Use a word of a-z, 0-9 and _, e.g. [run: deep]."

@@ -192,8 +192,8 @@ def _read_run_page(section: Section, name: str, head: Section) -> Page:
     inline = "\n".join(of.lines("fio")) or None
     job = of.text("job", "")
     if bool(inline) == bool(job):
-        section.fail("a run needs a job", "Add job = NAME (see `iopstui jobs`), or fio = with a "
-                     "job file below it, here or in [lesson], one of them.")  # fmt: skip
+        section.fail("a run needs a job", "Give one of the two, here or in [lesson]: job = NAME "
+                     "(see `iopstui jobs`), or fio = with a job file below it.")  # fmt: skip
     if inline and not any(line.startswith("[") for line in inline.splitlines()):
         inline = f"[{name}]\n{inline}"
     inherited = () if own_job else tuple(_read_options(head))

@@ -141,7 +141,7 @@ def _file_system_errors(evidence: Evidence) -> Finding | None:
             return Finding(
                 "kernel-errors",
                 f"ext4 on {noted.name} noted {units.counted(noted.count, 'error')}, the last one "
-                f"{units.duration(noted.age_s)} ago: it may be read-only since then",
+                f"{units.duration(noted.age_s)} ago: it may have been read-only since",
                 advise("log"),
                 disk=name,
             )

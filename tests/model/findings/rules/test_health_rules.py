@@ -220,5 +220,6 @@ def test_an_error_that_ext4_noted_a_while_ago_is_no_news() -> None:
         assert (found is not None) is told
         if found is not None:
             assert found.disk == "vda" and found.text == (
-                "ext4 on vda1 noted 2 errors, the last one 12 s ago: it may be read-only since then"
+                "ext4 on vda1 noted 2 errors, the last one 12 s ago: it may have been read-only "
+                "since"
             )

@@ -54,8 +54,8 @@ def full_window(evidence: Evidence) -> Finding | None:
             percent = min(reading.rwnd_limited or 0.0 for reading in history)
             return Finding(
                 "net-window",
-                f"{connection.server} ({connection.kind}) has no room for more: its receive "
-                f"window held the connection up at least {percent:.0f} % of the time",
+                f"{connection.server} ({connection.kind}) has no room for more: its full "
+                f"receive window stopped the sending at least {percent:.0f} % of the time",
                 advise("net-window"),
             )
     return None
