@@ -102,7 +102,7 @@ def test_the_shell_completes(shell: str, line: str, expected: set[str], tmp_path
 
 
 def test_bash_completes_after_an_equals_sign(tmp_path: Path) -> None:
-    # readline replaces only the text after it
+    # readline replaces only the text after the equals sign
     assert answers("bash", "iopstui run --job=randread-4", tmp_path) == {"randread-4k"}
     assert answers("bash", "iopstui run --set iodepth_batch_complete_mi", tmp_path) == {
         "iodepth_batch_complete_min="

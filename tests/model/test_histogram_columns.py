@@ -30,7 +30,7 @@ def cumulative(draw: st.DrawFn) -> list[dict[int, int]]:
 
 
 def columns(found: list[dict[int, int]]) -> list[HistogramColumns]:
-    """The same with one list of places for successive ones that have the same."""
+    """The same as columns; successive histograms with the same buckets share a list of buckets."""
     made: list[HistogramColumns] = []
     for one in found:
         places = [*one]
