@@ -9,8 +9,8 @@ apart the rows around it are. Root; creates its own loop devices and a tracer of
 For each kind of change and each target one line: the longest gap between two requests of the
 device (block_rq_issue) in the seconds after a key, the same in the second before it, the longest
 time from row to row, and how many runs have rows that do not add up to fio's own totals.
-"replaced": how many changes replaced a running job; where the next key comes before that is
-prepared, only the last one counts. Jobs are limited to some thousand I/Os per second, so that every
+"replaced": how many changes replaced a running job; if the next key comes before the new job is
+prepared, only the last key counts. Jobs are limited to some thousand I/Os per second, so that every
 request can be traced.
 """
 

@@ -114,7 +114,7 @@ def _ratio(values: Any) -> str:
 
 
 def _at_least(values: Any, bound: float) -> bool | str:
-    """Unclear if the bound is within the interval."""
+    """Unclear if the bound is between the median and the end of the interval."""
     middle, _, high = values
     return True if middle >= bound else UNCLEAR if high >= bound else False
 

@@ -169,7 +169,7 @@ def test_events_after_its_end_are_not_kept() -> None:
         fed: ClassVar[list[Event]] = []
 
         def run(self) -> None:
-            """At once."""
+            """Ends at once."""
 
         def feed(self, event: Event) -> None:
             self.fed.append(event)

@@ -1,5 +1,5 @@
-"""One run replaces another. Whatever ends iopstui in each state of that, nothing is left and no fio
-is unguarded. The program ends itself at that point, so each state is met exactly."""
+"""One run replaces another. Whatever ends iopstui in any state of this change, nothing is left and
+no fio is unguarded. The program ends itself at that point, so each state is met exactly."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def test_counts_and_times_are_those_of_diskstats(
     disk: str, options: tuple[str, ...], own_us: int, untold: float
 ) -> None:
     """The kernel reads its clock before and after the probe's programs. In between it takes
-    ``own_us`` to tell the program of the completion, for each of its pages."""
+    ``own_us`` to tell the program of the completion, for each page of the request."""
     name = name_of(disk)
     with Probed([name]) as probed:
         fio(disk, *options)

@@ -1,4 +1,4 @@
-"""Which device a name means, whatever the name is."""
+"""Which device, directory or file a target is, whatever its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On which devices a process has open files: only these programs may be blamed by a finding."""
+"""On which devices a process has open files: findings blame only programs with files there."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_the_oldest_client_makes_room_for_a_new_one(
     monkeypatch.setattr(module, "REQUEST_TIMEOUT_S", 3600.0)
     silent = silent_clients(listener, MAX_OPEN + 3)
     assert scrape(listener) == b"# EOF\n"
-    # these three, and one for the scrape
+    # the three above the limit, and one to make room for the scrape
     for client in silent[:4]:
         client.settimeout(60)
         assert client.recv(1) == b""

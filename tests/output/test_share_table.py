@@ -167,7 +167,7 @@ REPORTS = st.lists(st.tuples(st.booleans(), st.integers(0, 50)), max_size=8)
 def test_a_run_covers_the_seconds_from_its_first_to_its_last_report(
     seconds: list[tuple[bool, int]], cut: int
 ) -> None:
-    """fio does not report while it hangs on a mount. They count, except at start and end."""
+    """While fio hangs on a mount it reports nothing. Such seconds count between two reports."""
     whole_run, first, second_part = RunShare(), RunShare(), RunShare()
     for number, (reported, ops) in enumerate(seconds):
         share = replace(SHARE, operations={"read": replace(READ, ops=ops)})

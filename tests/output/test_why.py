@@ -355,7 +355,7 @@ def test_a_quarter_of_a_process_s_time_may_matter_where_ios_wait_for_its_disk(
 def test_a_small_part_of_the_time_in_state_d_matters_little_whatever_it_is_for(
     percent: float, of_disks: str, verdict: str
 ) -> None:
-    """A database that writes its log 30 times a second, seen by another user."""
+    """A database that writes its log 30 times a second, as another user sees it."""
     waits = replace(WAITING, percents={UNKNOWN_WAIT: percent, "event": 80.0}, running=0.0,
                     io_percent=2.0, most_for_disk=16.0)  # fmt: skip
     assert process_verdict(waits, of_disks) == verdict
@@ -426,7 +426,7 @@ USED = DiskUse(5.0, 5.0)
 def test_who_never_ran_does_not_wait_for_a_disk_without_requests(
     never_ran: bool, in_flight: int | None, use: DiskUse | None, verdict: str
 ) -> None:
-    """A client of a slow server sleeps beside a quick reader, seen by another user."""
+    """As another user sees it, a client of a slow server sleeps while a program reads a disk."""
     reader = changed(rates(2000, 0, 0.4), aqu_sz=0.7, util=74.0, in_flight=1)
     last = replace(reader, in_flight=in_flight)
     seconds = [replace(frame(n + 1.0, {"vda": rates(), "vdb": last if n == 3 else reader}),

@@ -263,7 +263,7 @@ def test_a_node_that_can_t_be_opened(tree: Tree, tmp_path: Path) -> None:
 
 
 class Nodes:
-    """The descriptor that is open, its name now, and the kernel's number of both."""
+    """Device numbers of the open descriptor and of its name, and the disk's sequence number."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.opened = self.named = os.makedev(254, 16)

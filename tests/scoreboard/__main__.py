@@ -3,7 +3,7 @@
 Each scenario makes a device in a known situation, watches it with a session as the screen does,
 and knows which findings that session must have: right if it has them and no others; missed if one
 is missing; wrong if one is there that isn't true; broken if the situation did not come about, as
-the kernel's counters tell. Exit code 0 if nothing is wrong and at most a tenth missed or broken.
+the kernel's counters show. Exit code 0 if nothing is wrong and at most a tenth missed or broken.
 
 A scenario belongs to a place. "here" is this machine, where loop devices on files in memory are
 made, and cgroups. The others are virtual machines whose disks are thrown away afterwards. For each

@@ -15,7 +15,7 @@ from iopstui.model.experiment.plan import Plan
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.charts.xy_chart import XYChart, XYLine, XYSpec, linear_axis, nearest
-from iopstui.ui.draw.style import ASCII, UTF8
+from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.experiment.screen import ExperimentScreen
 
 
@@ -113,8 +113,7 @@ def test_no_point_is_near_without_space_for_a_chart() -> None:
 
 
 @pytest.mark.parametrize("charset", [UTF8, ASCII])
-def test_each_labelled_value_has_a_grid_line(charset: object) -> None:
-    assert charset is UTF8 or charset is ASCII
+def test_each_labelled_value_has_a_grid_line(charset: Charset) -> None:
     rows = XYChart(charset).rows(SPEC, 70, 24)
     lines = ["".join(text for text, _ in row) for row in rows[2:-1]]
     for line in lines:

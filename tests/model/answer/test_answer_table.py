@@ -139,7 +139,7 @@ def test_a_share_of_the_time_that_the_mean_queue_denies_is_not_said() -> None:
     short = changed(rates(6000, 0, 0.085), aqu_sz=0.5, util=0.2)
     answer = first([short] * 5, seen, 0.0)
     assert "busy" not in answer.text and answer.who.startswith("fio (965)")
-    # also not busier than util: the same queue with util 12 %, and bursts with a low util
+    # a util that the mean queue allows is shown: 12 % with the same queue, 2 % of bursts
     assert "12 % busy" in first([changed(short, util=12.0)] * 5, seen, 0.0).text
     deep = changed(rates(50_000, 0, 0.37), aqu_sz=18.5, util=99.0)
     seen_deep = Situation("vda", frames([{"vda": deep}] * 5), ("vda",))
@@ -836,7 +836,7 @@ def test_the_limit_of_the_top_cgroup_is_called_so() -> None:
     ("ro", "The thin pool dm-0 (data) is read-only: "), ("Fail", "dm-0 (data) has failed"),
 ])  # fmt: skip
 def test_a_thin_pool_that_cannot_be_written(state: str, words: str) -> None:
-    """dd writes to a thin volume of a full pool; another disk says the same of the machine once."""
+    """dd writes to a thin volume of a full pool; the answer about another disk is good."""
     thin = (DeviceLinks("dm-1", ("dm-0",), "thin"), DeviceLinks("dm-0", ("vda",)),
             DeviceLinks("vda"))  # fmt: skip
     target = combine_targets([

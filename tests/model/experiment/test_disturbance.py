@@ -297,7 +297,7 @@ def test_an_interrupt_that_moves_within_a_run_or_between_two() -> None:
 
 
 class Disturbed:
-    """A run for the texts."""
+    """A run with the fields that the texts use."""
 
     def __init__(
         self, others: float | None = None, disturbed: tuple[str, ...] = (),

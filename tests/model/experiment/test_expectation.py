@@ -297,7 +297,7 @@ def _read_by(fio: str, *options: str) -> DirectionStatus:
 def test_a_missing_histogram_is_refused_with_the_options_that_give_it(
     options: str, text: str, fio: str
 ) -> None:
-    """Judged by documents of the real fio."""
+    """Compared with documents of the real fio."""
 
     def has_bins(job: str) -> bool:
         read = _read_by(fio, *job.split())

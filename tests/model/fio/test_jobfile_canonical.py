@@ -1,4 +1,4 @@
-"""Job files are read so that fio can't understand them otherwise."""
+"""Job files are rewritten so that fio understands them exactly as iopstui does."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_slow_requests_of_one_event_are_one_observation() -> None:
     ("slow_ms", "usual_ms", "said"), [(19, 0.2, False), (21, 2.2, False), (21, 2, True)]
 )
 def test_a_short_or_usual_delay_is_no_pause(slow_ms: int, usual_ms: float, said: bool) -> None:
-    """A quiet machine has 3 ms of it in every second, a full queue of large requests 300 ms."""
+    """A quiet machine has delays of 3 ms in every second, a full queue of large requests 300 ms."""
     made = [exemplar(slow_ms * 10**6, SECOND + n, slow=True) for n in range(10)]
     made += [exemplar(int(usual_ms * 10**6), SECOND + n * SECOND // 10, slow=False, sampled=True)
              for n in range(1, 11)]  # fmt: skip

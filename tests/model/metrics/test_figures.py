@@ -113,7 +113,7 @@ def test_all_devices_together() -> None:
 
 
 def test_a_run_s_waits_add_up_although_its_last_interval_has_no_job() -> None:
-    """When fio has ended, nobody knows any more how long its jobs waited for a CPU."""
+    """When fio has ended, it is no longer known how long its jobs waited for a CPU."""
     full = Waits(8.0, 1.0, 2.0, {"vda": 5.0}, None, None, 0.0)
     last = Waits(8.0, None, 6.0, {"vda": 2.0}, None, None, 0.0)
     middle = replace(whole_frames("3.42-a-randread-grp")[1], flags=frozenset(), waits=full)

@@ -1,4 +1,4 @@
-"""Which rows of a run are not verified, by figures that they are not made of."""
+"""Rows of a run that are not verified, found by figures that are independent of them."""
 
 from __future__ import annotations
 

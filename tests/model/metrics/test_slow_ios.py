@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 
 def log(ios: int, seed: int = 1, region: tuple[int, int] = (0, 0), slower: int = 0) -> list[bytes]:
-    """Random reads of 1 GiB, one a millisecond; those in ``region`` (MiB) take so much longer."""
+    """Random reads of 1 GiB, one per ms; those in ``region`` (MiB) take ``slower`` ns longer."""
     chance, lines = Random(seed), []
     for n in range(ios):
         place = chance.randrange(1 << 18) * 4096

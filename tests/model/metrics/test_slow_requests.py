@@ -1,4 +1,4 @@
-"""Single requests: their way, and when they were."""
+"""Single requests: their way through the kernel, and their times."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_sample_of_many_seconds_is_random_and_the_same_in_parts() -> None:
     assert [one.pid for one in slow] == [399 - n // 3 for n in range(COMPARED_COUNT)]
     sample = [one for one in compared if not one.slow]
     assert all(one.sampled for one in sample) and len(sample) > COMPARED_COUNT - 5
-    # of any second, with the same chance
+    # every second has the same chance to be in the sample
     assert 5 < sum(one.pid < 100 for one in sample) < 22
     assert 5 < sum(one.pid >= 300 for one in sample) < 22
 

@@ -24,7 +24,7 @@ full avg10=0.01 avg60=0.50 avg300=0.53 total=204993427
 
 
 def frames(grown_us: int) -> list[Frame]:
-    """A second each, in which ``some`` grew by so many µs and ``full`` by half of it."""
+    """A second each, in which ``some`` grew by ``grown_us`` µs and ``full`` by half of that."""
     builder = FrameBuilder(opened=["vda"])
     found = []
     for n, raw in enumerate(made.raws(made.RUN)):

@@ -308,7 +308,7 @@ def test_the_probe_divides_what_the_lowest_device_holds() -> None:
 
 
 def test_without_its_part_way_the_probe_takes_the_rest_from_diskstats() -> None:
-    """A request is 4 ms in vda, 1 ms of it issued."""
+    """A request takes 4 ms in vda, 1 ms of that after its issue."""
     found = place_waits(ALONE, {"vda": disk(1000, 4.0)}, job(8.0, 1000), RequestTimes(1e6))
     assert found is not None
     assert (found.queue, found.device) == (pytest.approx(3.0), pytest.approx(1.0))

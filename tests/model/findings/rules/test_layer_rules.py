@@ -212,7 +212,7 @@ def test_errors_while_the_job_goes_on() -> None:
     assert io_errors(Evidence((old, *seconds(3, 2.0, interval=fio(900))))) is None
 
 
-# -- how it is said
+# -- wording
 
 
 @pytest.mark.parametrize("evidence", [raid5(), copying(), mixed(200.0), dirty()])
