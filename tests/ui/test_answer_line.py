@@ -82,6 +82,10 @@ def test_where_all_is_well_the_time_matters_more_than_the_last_parts() -> None:
     assert text(well, 36).endswith("…"), "the text has no figure without a time"
     who = f"{quick.partition(';')[0]} · fio (965): 64 % of bytes"
     assert text(replace(well, who=WHO), 100) == f" ● {who:88}over 5 s", "who stays"
+    through = "backupd --all (31151) through loop0 does 92 % of its bytes"
+    mean = replace(well, text="vda answers in 405 µs on average", who=through)
+    assert text(mean, 80).endswith("on average · backupd (31151) through loop0: 92 %")
+    assert text(mean, 90).endswith("92 % of bytes in 5 s")
 
 
 def test_short_names() -> None:

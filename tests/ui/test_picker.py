@@ -722,6 +722,10 @@ def test_users_of_a_disk_are_named_only_where_they_are_known() -> None:
     assert "root sees" in users_text(target, replace(nobody, as_root=False))
     idle = HomeAnswer().target(["nvme0n1"], fakes.DEVICES)
     assert users_text(idle, HOG) == ""
+    two = replace(HOG, users=(replace(HOG.users[0], read_s=2e6),
+                              replace(HOG.users[0], pid=813, read_s=1e6)))  # fmt: skip
+    assert "(812, bob)" in users_text(target, two) and "(813" in users_text(target, two)
+    assert "(813" not in users_text(target, two, most=1)
 
 
 def test_a_reading_over_a_time_in_which_nobody_looked_is_dropped() -> None:

@@ -122,9 +122,9 @@ _PERSON = re.compile(
     r"(?:(\S+).*? \((\d+)(?:, [^()]*)?\)|(.+?) \((\d+ processes)\)).*?"
     r"( through \S+)? does (all|(?:at least )?\d+ %) of its bytes"
 )
-_LESS = tuple(map(re.compile, (r" at [\d.]+ % busy\b", r" with [\d.]+k? in flight$",
-                               r" on average$")))  # fmt: skip
+_LESS = tuple(map(re.compile, (r" at [\d.]+ % busy\b", r" with [\d.]+k? in flight$")))
 """Less telling than who uses the disk, in the order in which they yield."""
+MEAN = " on average"
 _WAY, _OF_BYTES = re.compile(r" through \S+(?=: )"), " of bytes"
 ELLIPSIS = "…"
 
@@ -168,9 +168,9 @@ def _ranked(text: str, who: str) -> Iterator[tuple[str, str]]:
     for less in _LESS if who else ():
         texts.append(less.sub("", texts[-1]))
     here = _WAY.sub("", who)
-    forms = (one for name in (who, here) for one in (name, name.removesuffix(_OF_BYTES)))
-    for name in dict.fromkeys(forms):
-        yield from ((words, name) for words in texts)
+    forms = [one for name in (who, here) for one in (name, name.removesuffix(_OF_BYTES))]
+    for words in (texts, [texts[-1].removesuffix(MEAN)] * bool(who)):
+        yield from ((text, name) for name in dict.fromkeys(forms) for text in words)
     if who:
         yield from ((words, "") for words in whole)
 

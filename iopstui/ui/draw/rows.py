@@ -10,7 +10,16 @@ from rich.cells import cached_cell_len, cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from iopstui.model.answer.answer import CRITICAL, ELLIPSIS, GOOD, SIGNS, Answer, shortened
+from iopstui.model.answer.answer import (
+    CRITICAL,
+    ELLIPSIS,
+    GOOD,
+    MEAN,
+    SIGNS,
+    Answer,
+    short_who,
+    shortened,
+)
 from iopstui.model.answer.answer import WARNING as WARNING_ANSWER
 from iopstui.tables import Column, in_order, sortable
 from iopstui.text import printable, with_breaks, without_breaks
@@ -342,11 +351,13 @@ def _with_span(answer: Answer, whole: str, person: str, room: int) -> tuple[str,
     text, who = shortened(whole, person, room, cell_len)
     spans = [f"  {answer.span} ", f" in {answer.over_s} s "] if answer.span else []
     beside = [(*shortened(whole, person, room - len(span), cell_len), span) for span in spans]
-    for less in beside:
-        if (less[0], bool(less[1])) == (text, bool(who)):
-            return less
+    for name in (who, short_who(person)):
+        for less in beside:
+            if less[:2] == (text, name):
+                return less
     if beside and answer.state == GOOD:
-        fewer, person, span = beside[0]
-        if bool(person) == bool(who) and not fewer.endswith(ELLIPSIS):
-            return fewer, person, span
+        fewer, name, span = beside[0]
+        is_mean = MEAN not in text or MEAN in fewer
+        if name in (who, short_who(person)) and is_mean and not fewer.endswith(ELLIPSIS):
+            return fewer, name, span
     return text, who, ""

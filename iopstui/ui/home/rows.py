@@ -269,9 +269,10 @@ def detail_rows(
 
 
 def users_text(
-    target: Target, use: DiskUse | None, seconds: Sequence[Mapping[str, DiskRates]] = ()
-) -> str:
-    """Who did how much of a disk's bytes in the last reading: the first two; "" if unknown.
+    target: Target, use: DiskUse | None, seconds: Sequence[Mapping[str, DiskRates]] = (),
+    most: int = MAX_USERS,
+) -> str:  # fmt: skip
+    """Who did how much of a disk's bytes in the last reading: the first ones; "" if unknown.
     ``seconds`` are the last rates of the disks: the reading has none of partitions and of devices
     that are made of others."""
     disk = target.device or ""
@@ -280,7 +281,7 @@ def users_text(
     users = {user.pid: user for user in use.users}
     found = combined_shares({disk: target.tree}, use, seconds)
     texts = []
-    for one in [one for one in found if one.share >= LEAST_SHARE][:MAX_USERS]:
+    for one in [one for one in found if one.share >= LEAST_SHARE][:most]:
         user = users.get(one.pid or 0)
         owner = f", {user.user}" if user is not None and user.user else ""
         short = user and replace(one, name=f"{user.comm} ({user.pid}{owner})")

@@ -524,12 +524,12 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             lines.append(f"Used by {users}")
         return "\n".join(filter(None, lines))
 
-    def _users_text(self) -> str:
+    def _users_text(self, most: int = rows.MAX_USERS) -> str:
         device, devices = self._selected(), self._devices or {}
         if device is None:
             return ""
         target = self._answer.target([device.name], devices)
-        return rows.users_text(target, self._use, self._answer.seconds)
+        return rows.users_text(target, self._use, self._answer.seconds, most)
 
     def _show_answer(self, answer: Answer | None) -> None:
         row = answer_row(answer, self.app.size.width, self._charset)
@@ -628,6 +628,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self.query_one("#home-facts", Static).update(self._facts_table(about), layout=False)
         width = self.app.size.width - 2
         line = rows.summary_line(device, devices, width, users) if device else ""
+        if device and len(line) > width:
+            line = rows.summary_line(device, devices, width, self._users_text(1))
         if self._opened is not None and self._is_open_row:
             line = f"{self._open_text}. Enter returns to it."
         text = Text(self._charset.text(printable(line)), style=DIM)
