@@ -58,6 +58,15 @@ def test_parts_that_do_not_fit_are_left_out_completely() -> None:
     assert render(drive({}, NO_ROOT), width=20) == "nvme0"
 
 
+def test_no_less_important_part_stands_in_the_place_of_a_warning() -> None:
+    bad = drive({**FINE, "critical_warning": 5, "media_errors": 9})
+    line = "2 drives  nvme0: warns: few spare blocks · warns: unreliable · media errors +2"
+    assert render(bad, drive(FINE), width=118).startswith(f"{line} · at most 47 °C")
+    assert render(bad, drive(FINE), width=len(line)) == line
+    short = "2 drives  nvme0: warns: few spare blocks · warns: unreliable"
+    assert render(bad, drive(FINE), width=len(line) - 1) == f"{short} …"
+
+
 def test_an_old_reading_shows_its_age() -> None:
     assert render(drive(FINE), now=29.0).endswith("no warnings")
     assert render(drive(FINE), now=69.0).endswith("no warnings · read 1:05 ago")

@@ -154,6 +154,32 @@ def test_no_finding_is_not_said_of_the_answer(height: int) -> None:
 
 
 @pytest.mark.parametrize("height", [2, 4])
+def test_after_a_run_without_findings_the_box_says_so(height: int) -> None:
+    draw = finding_line.rows if height == 2 else finding_line.box_rows
+
+    def shown(live_state: LiveState) -> str:
+        rows = draw(live_state, 100, height, UTF8, None)
+        return "".join(part for row in rows for part, _ in row)
+
+    end = StepFinished(11.0, 1, 0, "", False)
+    assert "No findings in run 1 " in shown(state(STARTED, end))
+    later = replace(end, t=300.0)
+    earlier = state(
+        STARTED, FindingReported(3.0, ONE_CPU), FindingEnded(4.0, "one-cpu", "", 3.0, 4.0), later
+    )
+    assert "No findings at the end of run 1; f: earlier ones" in shown(earlier)
+
+
+def test_in_one_row_no_next_is_left_without_its_words() -> None:
+    live_state = state(STARTED, FindingReported(9.0, ONE_CPU))
+    for width in range(30, 130):
+        (row,) = finding_line.rows(live_state, width, 1, UTF8)
+        line = "".join(part for part, _ in row)
+        _, mark, advice = line.removesuffix("  f: all ").partition("Next: ")
+        assert not mark or len(advice.strip(" a…")) > 10, line
+
+
+@pytest.mark.parametrize("height", [2, 4])
 def test_a_finding_that_the_answer_quotes_is_not_repeated(height: int) -> None:
     draw = finding_line.rows if height == 2 else finding_line.box_rows
     evidence = "CPU 1 runs 97 % of it"

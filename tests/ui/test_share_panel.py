@@ -81,8 +81,9 @@ def test_smb_shows_its_client_s_counts_and_names_the_latency() -> None:
     assert reads.split() == ["read", "120", "7.68k", "64.0", "0", "2.50ms"]
     assert write.split() == ["write", "0", "0", "–", "0", "–"]
     assert client.strip() == (
-        "in flight 4 · reconnects 0 · latency of all 2 shares of the connection, clock 4 ms"
+        "in flight 4 · reconnects 0 · latency of the connection's 2 shares, clock 4 ms"
     )
+    assert client.strip() in lines(SMB_SHARE, width=78, target=SMB_TARGET)[5]
     alone = replace(SMB_SHARE, smb=replace(CLIENT, shares=1))
     assert "· latency of the connection, clock 4 ms" in lines(alone, target=SMB_TARGET)[5]
     assert mount.strip() == "//srv/data · vers=3.1.1"

@@ -41,6 +41,8 @@ SIGNS: dict[str, Piece] = {
     INFO: ("●", KEY), finding.WARNING: ("▲", WARNING), CRITICAL: ("■", ERROR),
 }  # fmt: skip
 """The sign of each severity, in its colour."""
+ADVICE_ROOM = 28
+"""Columns that the advice needs at least behind a headline."""
 OUTCOME_STYLES = {PASS: FINDING, FAIL: ERROR, UNKNOWN: WARNING, UNJUDGED: WARNING}
 
 
@@ -61,8 +63,10 @@ def rows(
     next_ = _advice_pieces(finding)
     if height < 2:
         line = Line(width - len(more), charset).extend(head)
-        if next_:
-            line.extend([("  ", None), *next_])
+        # of advice whose first words do not fit, "Next:" would be left
+        if next_ and line.free >= min(ADVICE_ROOM, 2 + sum(cell_len(text) for text, _ in next_)):
+            *begin, (words, _) = next_
+            line.extend([("  ", None), *begin]).add_words(words)
         else:
             _add_evidence(line, evidence)
         return [(*line.build(), (more, DIM))]
@@ -287,7 +291,12 @@ def _no_finding_text(state: LiveState, answer: Answer | None) -> str:
     watching = state.frame is not None and state.step is None
     if (state.running and not state.creating_file) or watching:
         return f"No findings{besides}: every rule is checked each second"
-    return ""
+    run = state.step.step if state.step is not None and state.finished is not None else 0
+    if not run or state.running:
+        return ""
+    if any(entry.step == run for entry in state.findings.entries):
+        return f"No findings{besides} at the end of run {run}; f: earlier ones"
+    return f"No findings{besides} in run {run}"
 
 
 def _more_text(count: int) -> str:

@@ -200,8 +200,8 @@ DriveReadings = Mapping[str, "tuple[float, DriveReading]"]
 
 def line(drives: DriveReadings, now: float, width: int, charset: Charset) -> Row | None:
     """ "nvme0 47 °C · 3 % of endurance used · 864 MiB written · no warnings"; ``None`` without a
-    reading. Several drives are added up, or the worst is shown. Parts that do not fit are left out.
-    """
+    reading. Several drives are added up, or the worst is shown. Parts that do not fit are left out;
+    "…" stands for warnings."""
     if not drives:
         return None
     readings = {name: reading for name, (_, reading) in drives.items()}
@@ -211,15 +211,21 @@ def line(drives: DriveReadings, now: float, width: int, charset: Charset) -> Row
     age = now - min(t for t, _ in drives.values())
     first = True
     for piece in (*_pieces(readings), *_age(age)):
-        first = not row.try_add(*((piece,) if first else (SEPARATOR, piece))) and first
+        if row.try_add(*((piece,) if first else (SEPARATOR, piece))):
+            first = False
+        elif piece[1] == WARNING:
+            # what is less important must not stand in its place
+            row.add(" …", WARNING)
+            break
     return row.build()
 
 
 def _pieces(readings: Mapping[str, DriveReading]) -> Iterator[Piece]:
     problem = next((reading.problem for reading in readings.values() if reading.problem), "")
     for drive, reading in readings.items():
-        for warning in warnings_of(reading):
-            yield (warning if len(readings) == 1 else f"{printable(drive)}: {warning}"), WARNING
+        for number, warning in enumerate(warnings_of(reading)):
+            named = len(readings) > 1 and not number
+            yield (f"{printable(drive)}: {warning}" if named else warning), WARNING
     temperature = combined_figure(readings, "temperature")
     most = "at most " if len(readings) > 1 else ""
     if not problem or temperature is not None:
@@ -324,7 +330,7 @@ def _client_state_text(smb: SmbClient) -> str:
     state = f"{lost}in flight {_count(smb.in_flight)} · reconnects {_count(smb.reconnects)}{slow}"
     if smb.clock_ms is None:
         return f"{state} · no latency: kernel without CIFS_STATS2, or SMB 1"
-    sources = "the connection" if smb.shares == 1 else f"all {smb.shares} shares of the connection"
+    sources = "the connection" if smb.shares == 1 else f"the connection's {smb.shares} shares"
     return f"{state} · latency of {sources}, clock {smb.clock_ms:g} ms"
 
 
