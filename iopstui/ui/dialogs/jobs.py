@@ -249,7 +249,10 @@ class RunsList(TypeToFilter, Modal[None]):
             return
         self._change_width = self._free_width()
         rows = table.in_order(self._state().runs.rows[::-1])
-        table.show((row for row in rows if self.matches(f"{row.step} {row.what}")), self._widths())
+        table.show(
+            (row for row in rows if self.matches(f"{row.step} {row.what_and_point}")),
+            self._widths(),
+        )
         overlaid = self._overlay.steps
         note = f"overlaid: {' and '.join(map(str, overlaid))}" if overlaid else ""
         if table.order != "#" or table.reverse:
