@@ -16,6 +16,7 @@ from iopstui.model import histogram
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.fio.interval import BW, IOPS
 from iopstui.model.fio.jobfile import SEQUENCE
+from iopstui.model.fio.rows import duration_s
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.run_figures import RunFigures
 
@@ -279,9 +280,20 @@ def _differences(
                     for title, options in ((old, before[2]), (new, now[2])))  # fmt: skip
     if not old or not new:
         return [] if before[1] == now[1] else [now[1]]
+    for parts in (old, new):
+        parts.update({name: _seconds_text(parts[name]) for name in _TIMES if name in parts})
     names = [*new, *(name for name in old if name not in new)]
     return [_change_text(name, old.get(name), new.get(name)) for name in names
             if old.get(name) != new.get(name) and name not in SEQUENCE]  # fmt: skip
+
+
+_TIMES = ("runtime", "timeout", "ramp_time", "startdelay")
+
+
+def _seconds_text(value: str) -> str:
+    """A time of fio in seconds: points of a sweep have theirs in milliseconds ("10000ms")."""
+    seconds = duration_s(value)
+    return value if seconds is None else f"{seconds:g}s"
 
 
 def _title_parts(title: str) -> dict[str, str]:
