@@ -7,7 +7,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from iopstui import format as f
-from iopstui.events import Event, FrameReady, Mark, StepFinished, StepStarted, TunableChanged
+from iopstui.events import (
+    Event,
+    ExperimentFinished,
+    ExperimentStarted,
+    FrameReady,
+    Mark,
+    PointStarted,
+    StepFinished,
+    StepStarted,
+    TunableChanged,
+)
 from iopstui.model.experiment.point import POINT
 from iopstui.model.metrics.run_figures import MarkInterval, MarkIntervals
 from iopstui.model.metrics.run_history import DONE, FAILED, RUNS, STOPPED, RunHistory, RunRow
@@ -34,7 +44,8 @@ COMPARED_S = 1.5
 """A sentence does not compare with a run that measured less, as a point of a sweep may have."""
 RUN_COLUMNS = (
     Column("step", "run", 4),
-    Column("what", "what was changed", 27, printable, left=True),
+    Column("what", "what was changed", 27, printable, left=True,
+           read=lambda row: row.what_and_point),
     _figure("iops", 5), Column("to_before", "change", 8, f.change), _figure("bw", 5, 1),
     _figure("p50_ns", 6, 5), _figure("p99_ns", 6), _figure("aqu_sz", 6, 3), _figure("util", 6, 4),
     Column("seconds", "s", 5, _seconds, rank=2),
@@ -44,7 +55,7 @@ RTT = Column("rtt_ms", "RTT", 6, f.dense_ms, rank=3)
 _TEXT_COLUMNS = (
     RUN_COLUMNS[0],
     Column("", "what was changed", 27, left=True, read=lambda row: printable(
-        f"{'failed: ' if row.ended == FAILED else ''}{row.what}")),
+        f"{'failed: ' if row.ended == FAILED else ''}{row.what_and_point}")),
     *(column for column in RUN_COLUMNS[2:] if column.id not in ("util", "ended")),
 )  # fmt: skip
 MARK_COLUMNS = (
@@ -81,6 +92,12 @@ def add_run_event(history: RunHistory, event: Event) -> None:
             history.add_frame(event.frame)
         case StepStarted():
             history.start_run(event.step, event.job, event.title, event.options)
+        case ExperimentStarted():
+            history.start_experiment("comparison" if event.plan.variants else "sweep")
+        case PointStarted():
+            history.start_point(event.index, event.total)
+        case ExperimentFinished():
+            history.end_experiment()
         case TunableChanged():
             history.note_tunable_change(event.device, event.name, event.before, event.now)
         case StepFinished():
@@ -107,17 +124,20 @@ def mark_interval_rows(intervals: Sequence[MarkInterval]) -> Iterator[str]:
         yield " d: of the device, as no job ran"
 
 
-def run_outcome(row: RunRow) -> str:
-    """The outcome of a run, in half a line."""
+def run_outcome(row: RunRow, name: str = "", with_p50: bool = False) -> str:
+    """The outcome of a run, in half a line. ``name`` is what ``RunHistory.name_of`` calls it."""
+    name = name or f"run {row.step}"
     outcome = "" if row.ended == DONE else f" {row.ended}"
     if row.iops is None:
-        return f"run {row.step}{outcome} without results"
-    return f"run {row.step}{outcome}: {run_figures(row)}"
+        return f"{name}{outcome} without results"
+    return f"{name}{outcome}: {run_figures(row, with_p50)}"
 
 
-def run_figures(row: RunRow) -> str:
+def run_figures(row: RunRow, with_p50: bool = False) -> str:
     """The figures of a run that measured something, and the change from the run before."""
     text = f"{f.number(row.iops)} IOPS, {f.mib(row.bw)} MiB/s"
+    if with_p50 and row.p50_ns is not None:
+        text += f", p50 {f.latency(row.p50_ns)}"
     if row.p99_ns is not None:
         text += f", p99 {f.latency(row.p99_ns)}"
     if row.to_before is not None and min(row.seconds or 0.0, row.before_s or 0.0) >= COMPARED_S:

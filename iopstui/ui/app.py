@@ -513,8 +513,8 @@ class IopstuiApp(KeysInOrder):
         return self.actions.footer(EXPERIMENT_SCREEN)
 
     def next_job(self) -> str:
-        """The name of the job that the key r would run."""
-        return self.jobs.job
+        """The job that the key r would run, and the options that differ from its file."""
+        return self.jobs.next_run
 
     def refresh_footer(self) -> None:
         if self.dashboard is not None:

@@ -264,7 +264,6 @@ class HelpScreen(TypeToFilter, TextScreen):
         text = _help_text(about, sections, self.charset) if sections else Text(NO_MATCH, style=BOLD)
         self.query_one("#text-body > Static", Static).update(text)
         self.query_one(VerticalScroll).scroll_home(animate=False)
-        self.show_hints(self.filter_hint, clears=bool(self.filter_text))
 
 
 def _sections_before(

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from session_frames import session
 
 from iopstui import events
+from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.model.metrics.run_history import DONE, FAILED, STOPPED, RunHistory, RunRow
 from iopstui.session.run_rows import WIDTH, add_run_event, run_table_rows
 
@@ -32,6 +33,33 @@ def test_how_a_run_ended_is_told() -> None:
     for error, interrupted, ended in (("", True, STOPPED), ("no room", False, FAILED)):
         (row,) = rows_of([*told, events.StepFinished(9.0, 1, 1, error, interrupted)])
         assert row.ended == ended
+
+
+def test_points_of_a_sweep_are_named_in_the_table_and_by_the_next_run() -> None:
+    plan = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,4"),))
+    history = RunHistory()
+    told: list[events.Event] = [
+        *_run(1), events.ExperimentStarted(1.0, plan),
+        events.PointStarted(1.0, 0, 2, "iodepth=1", 0.0), *_run(2),
+        events.PointStarted(2.0, 1, 2, "iodepth=4", 0.0), *_run(3),
+        events.ExperimentFinished(3.0, 2, 2), *_run(4), *_run(5),
+    ]  # fmt: skip
+    for event in told:
+        add_run_event(history, event)
+    points = ["", "sweep 1/2", "sweep 2/2", "", ""]
+    assert [row.point for row in history.rows] == points
+    names = [history.name_of(row) for row in history.rows]
+    assert names == ["run 1", "run 2", "run 3", "run 4 (2 to 3: sweep)", "run 5"]
+    lines = list(run_table_rows(history.rows))[1:]
+    assert ["sweep" in line for line in lines] == [bool(point) for point in points]
+
+
+def _run(step: int) -> list[events.Event]:
+    """A run that failed before it measured anything."""
+    return [
+        events.StepStarted(step, step, "randread-4k", TITLE.format(8), (), True),
+        events.StepFinished(step, step, 1, "no room", False),
+    ]
 
 
 def test_the_table_has_at_most_80_columns() -> None:

@@ -916,6 +916,32 @@ async def test_an_option_that_the_run_s_title_contradicts_is_no_longer_pending()
         assert not app.state.next_run.pending and not app.state.next_run.requested
 
 
+async def test_before_r_the_screen_says_with_which_options_it_runs() -> None:
+    """A run with an iodepth left over from before surprised a newcomer."""
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("right_square_bracket")
+        await settle(pilot)
+        assert shows(app, "r runs mixed-4k with iodepth=2")
+        fake = await running(app, pilot)
+        assert not shows(app, "→ iodepth")
+        fake.finish()
+        await settle(pilot)
+        await pilot.press("right_square_bracket")
+        await settle(pilot)
+        assert shows(app, "next: iodepth 4")
+        await pilot.press("j")
+        await settle(pilot)
+        assert isinstance(app.screen, JobChooser)
+        assert app.screen.heading == "Run a job · nvme0n1"
+        text = str(app.screen.query_one("#jobs-text", Static).content)
+        assert "Changed by you: iodepth=4" in text
+        await pilot.press("enter")
+        await settle(pilot)
+        assert fake.calls[-1] == ("run", "mixed-4k", {"iodepth": "4"})
+
+
 async def test_before_the_first_run_an_option_starts_at_the_job_file_s_value() -> None:
     app = make()
     app.jobs.jobs = [fakes.FakeJob("mixed-4k", "x", text="[global]\nbs=16k\niodepth=32\n[a]\n")]

@@ -41,7 +41,7 @@ async def test_y_copies_the_answer_the_findings_and_the_run() -> None:
         assert "mixed-4k: randrw 4k iodepth 32 × 2 jobs, runs for " in first
         assert answer == "▲ nvme0n1 is busy · fio (965) does all of its bytes"
         assert "IOPS 65.2k → 69.7k" in found and found.endswith("go back to iodepth 32")
-        assert run.startswith("run 1") and "IOPS" in run
+        assert run.startswith("run 1") and "IOPS" in run and ", p50 " in run
         assert shows(app, f"{len(app.clipboard)} characters copied, if this terminal allows it")
 
 

@@ -146,6 +146,15 @@ async def test_v_lists_all_runs_live() -> None:
         assert app.screen is app.dashboard
 
 
+async def test_an_empty_list_says_what_to_press() -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("v")
+        await settle(pilot)
+        assert shows(app, "no run yet: Esc, then r runs a job")
+
+
 async def test_no_column_of_the_list_is_cut_on_a_narrow_terminal() -> None:
     app = make()
     async with app.run_test(size=(80, 24)) as pilot:

@@ -16,6 +16,7 @@ from iopstui.model import histogram
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.fio.interval import BW, IOPS
 from iopstui.model.fio.jobfile import SEQUENCE
+from iopstui.model.fio.rows import duration_s
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.run_figures import RunFigures
 
@@ -39,7 +40,8 @@ class RunRow:
     ``ended`` is one of RUNS, DONE, STOPPED, FAILED. ``to_before`` and ``to_base`` say how many
     percent its IOPS are above those of the run before (number ``before``, measured for
     ``before_s``) and of the base (``None`` for the base itself). The measurement is from ``begin``
-    to ``end`` (seconds of the session). ``None``: not measured."""
+    to ``end`` (seconds of the session). ``point``: which point of an experiment it is, "sweep 4/8".
+    ``None``: not measured."""
 
     step: int
     job: str
@@ -61,6 +63,7 @@ class RunRow:
     end: float | None = None
     rtt_ms: float | None = None
     before_s: float | None = None
+    point: str = ""
 
     @property
     def what(self) -> str:
@@ -68,6 +71,11 @@ class RunRow:
         if self.changed is None:
             return self.title or self.job
         return ", ".join(self.changed) or UNCHANGED_TEXT
+
+    @property
+    def what_and_point(self) -> str:
+        """The changes in one line, of a point after which one it is."""
+        return f"{self.point}: {self.what}" if self.point else self.what
 
 
 @dataclass
@@ -90,6 +98,7 @@ class RunHistory:
         self.base: int | None = None
         self._rows: deque[RunRow] = deque(maxlen=MAX_RUNS)
         self._current: _CurrentRun | None = None
+        self._experiment = self._point = ""
         # the last run that measured something, and its options
         self._previous: RunRow | None = None
         self._options: Mapping[str, str] = {}
@@ -99,6 +108,18 @@ class RunHistory:
     def copy(self) -> RunHistory:
         """A copy of the current runs, unaffected by later additions."""
         return deepcopy(self)
+
+    def start_experiment(self, noun: str) -> None:
+        """Begin a sweep or a comparison; the next runs are its points, until ``end_experiment``."""
+        self._experiment = noun
+
+    def start_point(self, index: int, total: int) -> None:
+        """Begin a point of the experiment; ``index`` counts from 0."""
+        self._point = f"{self._experiment or 'point'} {index + 1}/{total}"
+
+    def end_experiment(self) -> None:
+        """The next runs are no points."""
+        self._experiment = self._point = ""
 
     def start_run(
         self, step: int, job: str, title: str, options: Mapping[str, str] | None = None
@@ -116,7 +137,7 @@ class RunHistory:
             was = (before.job, before.title, self._options)
             changes = _differences(was, (job, title, options))
             changed = (*changes, *_tunable_changes(self._tunable_changes))
-        row = RunRow(step, job, title, changed)
+        row = RunRow(step, job, title, changed, point=self._point)
         # a recording may begin with a frame of this run
         figures = now.figures if now is not None and is_current else RunFigures()
         self._current = _CurrentRun(row, options, figures)
@@ -193,6 +214,21 @@ class RunHistory:
             for row in rows
         ]
 
+    def name_of(self, row: RunRow) -> str:
+        """ "run 3"; of the first run after an experiment "run 9 (2 to 8: sweep)": points are runs,
+        too."""
+        points: list[RunRow] = []
+        for each in self._rows:
+            if each.step >= row.step:
+                break
+            is_next = points and _noun(points[-1]) == _noun(each)
+            points = [] if not each.point else [*points, each] if is_next else [each]
+        if row.point or not points:
+            return f"run {row.step}"
+        first, last = points[0].step, points[-1].step
+        which = f"{first} to {last}" if first != last else f"{first}"
+        return f"run {row.step} ({which}: {_noun(points[0])})"
+
     @property
     def last(self) -> RunRow | None:
         """The newest run that has ended and has measured something."""
@@ -207,6 +243,10 @@ class RunHistory:
             return None
         self.base = newest.step
         return newest
+
+
+def _noun(row: RunRow) -> str:
+    return row.point.partition(" ")[0]
 
 
 def _filled(row: RunRow, figures: RunFigures) -> RunRow:
@@ -240,9 +280,20 @@ def _differences(
                     for title, options in ((old, before[2]), (new, now[2])))  # fmt: skip
     if not old or not new:
         return [] if before[1] == now[1] else [now[1]]
+    for parts in (old, new):
+        parts.update({name: _seconds_text(parts[name]) for name in _TIMES if name in parts})
     names = [*new, *(name for name in old if name not in new)]
     return [_change_text(name, old.get(name), new.get(name)) for name in names
             if old.get(name) != new.get(name) and name not in SEQUENCE]  # fmt: skip
+
+
+_TIMES = ("runtime", "timeout", "ramp_time", "startdelay")
+
+
+def _seconds_text(value: str) -> str:
+    """A time of fio in seconds: points of a sweep have theirs in milliseconds ("10000ms")."""
+    seconds = duration_s(value)
+    return value if seconds is None else f"{seconds:g}s"
 
 
 def _title_parts(title: str) -> dict[str, str]:

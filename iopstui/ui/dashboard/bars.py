@@ -176,7 +176,8 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     style = FIO if state.running else ERROR if _failed(state) else DIM
     line.add(f"{state_word} ", style)
     pending = state.next_run.pending
-    pending = f"  → {printable(pending)}" if pending else ""
+    sign = "→" if state.running or state.next_run.requested else "next:"
+    pending = f"  {sign} {printable(pending)}" if pending else ""
     if name and not title.startswith(name) and (
         not pending or len(name) + len(title) + len(pending) + 2 <= line.free
     ):  # fmt: skip

@@ -54,7 +54,8 @@ def _run_text(state: LiveState, at_end: Answer | None) -> str:
     if ended is None or row is None:
         return ""
     verb = "ended" if row.ended == DONE else "failed" if ended.error else "was stopped"
-    head = f"Run {row.step} {verb} {_ago(state.t - ended.t)}"
+    name = state.runs.name_of(row)
+    head = f"{name[:1].upper()}{name[1:]} {verb} {_ago(state.t - ended.t)}"
     if row.iops is None:
         return f"{head}: {ended.error}" if ended.error else f"{head} without results"
     said = at_end.text.removeprefix("Before the run ended: ") if at_end is not None else ""

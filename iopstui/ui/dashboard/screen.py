@@ -814,7 +814,10 @@ class Dashboard(CanvasScreen):
             users = registry.PANELS[0].rows(data, COPIED_COLUMNS, COPIED_ROWS)[:-1]
             lines += filter(None, rows_text(users).split("\n"))
         lines += finding_line.texts(state, answer)
-        lines += [run_outcome(row) for row in state.runs.rows[-1:] if row.iops is not None]
+        lines += [
+            run_outcome(row, state.runs.name_of(row), with_p50=True)
+            for row in state.runs.rows[-1:] if row.iops is not None
+        ]  # fmt: skip
         return "\n".join(lines)
 
     def finding_rows(self, width: int) -> list[Row]:

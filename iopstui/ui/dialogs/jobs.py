@@ -49,10 +49,15 @@ class JobChooser(Picker["str | None"]):
         "the job. ? is text here; F1 opens this help."
     )
 
-    def __init__(self, jobs: Sequence[ShippedJob], current: str, charset: Charset) -> None:
-        super().__init__("Run a job", charset, HINTS)
+    def __init__(
+        self, jobs: Sequence[ShippedJob], current: str, charset: Charset, place: str = "",
+        changed: str = "",
+    ) -> None:  # fmt: skip
+        """``place``: where the job will run. ``changed`` are the changed options with which
+        ``current`` will run."""
+        super().__init__(f"Run a job · {place}" if place else "Run a job", charset, HINTS)
         self._jobs = list(jobs)
-        self._current = current
+        self._current, self._changed = current, changed
 
     def content(self) -> ComposeResult:
         """Filter, list, explanation."""
@@ -103,6 +108,7 @@ class JobChooser(Picker["str | None"]):
     def _explanation(self, job: ShippedJob) -> Text:
         text = Text().append(self._clean(job.title) + "\n\n", style=BOLD)
         for label, value in (
+            ("Changed by you", self._changed if job.name == self._current else ""),
             ("Measures", job.measures),
             ("Look at", job.look_at),
             ("Teaches", job.teaches),
@@ -180,9 +186,12 @@ class RunsList(TypeToFilter, Modal[None]):
         "starts; Enter again deselects; g on the dashboard ends the overlay. Click a title to sort."
     )
 
-    def __init__(self, state: Callable[[], LiveState], overlay: Overlay, charset: Charset) -> None:
+    def __init__(
+        self, state: Callable[[], LiveState], overlay: Overlay, charset: Charset, can_run: bool
+    ) -> None:
+        """``can_run``: whether jobs can be run here, unlike in a replay."""
         super().__init__("Runs", charset, RUNS_HINTS, key.RUNS)
-        self._state = state
+        self._state, self._can_run = state, can_run
         self._overlay = overlay
         self._columns = self._all_columns()
         self._table = ListTable(
@@ -249,13 +258,16 @@ class RunsList(TypeToFilter, Modal[None]):
             return
         self._change_width = self._free_width()
         rows = table.in_order(self._state().runs.rows[::-1])
-        table.show((row for row in rows if self.matches(f"{row.step} {row.what}")), self._widths())
+        table.show(
+            (row for row in rows if self.matches(f"{row.step} {row.what_and_point}")),
+            self._widths(),
+        )
         overlaid = self._overlay.steps
         note = f"overlaid: {' and '.join(map(str, overlaid))}" if overlaid else ""
         if table.order != "#" or table.reverse:
             note = f"{note}  sorted by {table.order_text}".strip()
         if not self._state().runs.rows:
-            note = "no run yet"
+            note = "no run yet: Esc, then r runs a job" if self._can_run else "no run yet"
         if note != self.note:
             self.set_title(self.heading, note)
 

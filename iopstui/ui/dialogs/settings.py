@@ -112,7 +112,8 @@ class Settings(TypeToFilter, Picker[None]):
     def _show_keys(self) -> None:
         read_only = self.items and all(knob.refused for knob in self.items)
         self.set_title(self.heading, NOTHING_TO_CHANGE if read_only else RESTORED)
-        self.keys.show((FILTER_HINT, CLOSE_HINT) if read_only else HINTS, self.filter_hint)
+        self._hints = (FILTER_HINT, CLOSE_HINT) if read_only else HINTS
+        self.show_hints(self.filter_hint, self._typing)
 
     def _fill(self, knobs: list[TunableState], originals: list[str | None]) -> None:
         chooser = self.query_one(OptionList)

@@ -100,9 +100,10 @@ class TypeToFilter:
         changed = (text, typing) != (self.filter_text, self._typing)
         self.filter_text, self._typing = text, typing
         if changed:
+            self.apply_filter()
+            # after the filter, because the keys may depend on what it found
             if isinstance(self, Modal):
                 self.show_hints(self.filter_hint, typing and not self._is_empty_search)
-            self.apply_filter()
 
 
 GLOBAL_KEYS = frozenset({"question_mark", "S", "y"})

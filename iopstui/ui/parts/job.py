@@ -50,6 +50,17 @@ class JobKeys(Part):
         candidates = (name for name in (default, DEFAULT_JOB, *names) if name in names)
         return next(candidates, DEFAULT_JOB)
 
+    @property
+    def next_run(self) -> str:
+        """What the key r runs: the job, and the options that differ from its file."""
+        changed = self.changed_options
+        return f"{self.job} with {changed}" if changed else self.job
+
+    @property
+    def changed_options(self) -> str:
+        """The changed options in words: "iodepth=64 bs=8k"."""
+        return " ".join(f"{key}={value}" for key, value in self.overrides.items())
+
     def _on_scratch_files(self) -> bool:
         session = self.port.session
         return session is None or all(place.kind == DIRECTORY for place in session.target.places)
@@ -120,8 +131,7 @@ class JobKeys(Part):
             return
         self._job = job
         self._request_run()
-        changed = " ".join(f"{key}={value}" for key, value in self.overrides.items())
-        self.port.show_message("info", f"starting {job}" + (f" with {changed}" if changed else ""))
+        self.port.show_message("info", f"starting {self.next_run}")
 
     def choose_job(self) -> None:
         if not self.jobs:
@@ -129,13 +139,19 @@ class JobKeys(Part):
                 "warning", "no shipped jobs are installed; start with --job FILE"
             )
             return
+        from iopstui.ui.core.clipboard import name_of
         from iopstui.ui.dialogs.jobs import JobChooser
 
-        self.port.push(JobChooser(self.jobs, self.job, self.port.charset), self._job_chosen)
+        session = self.port.session
+        place = "" if session is None else " and ".join(map(name_of, session.target.places))
+        chooser = JobChooser(
+            self.jobs, self.job, self.port.charset, place, self.changed_options
+        )  # fmt: skip
+        self.port.push(chooser, self._job_chosen)
 
     def _job_chosen(self, name: str | None) -> None:
         if name is not None:
-            if name != self._job:
+            if name != self.job:
                 self.choose(name, {})
             self.run(name)
 
@@ -184,6 +200,8 @@ class JobKeys(Part):
         applies to the next run."""
         state = self.port.state
         if not state.running and not state.next_run.requested:
+            state.next_run.note_change(option, change)
+            self.port.refresh_footer()
             self.port.show_message("info", f"{change} applies to the next run (r runs {self.job})")
             return
         state.next_run.note_change(option, change)
@@ -240,7 +258,7 @@ class JobKeys(Part):
         Action(
             "run_or_stop", (Key("r", "r"),), run_or_stop,
             title=lambda jobs: "Stop the job" if jobs.port.state.running
-            else f"Run {printable(jobs.job)}",
+            else f"Run {printable(jobs.next_run)}",
             help="run the job, or stop the running one", place=10,
             footer=(Footer("Run", {IDLE: 10}), Footer("Stop", {RUNNING: 10})),
             disturbs=frozenset({LESSON}), measures=True,

@@ -169,7 +169,7 @@ class KernelKeys(Part):
     def option(self) -> None:
         from iopstui.ui.dialogs.questions import OptionPrompt
 
-        changed = " ".join(f"{key}={value}" for key, value in self._jobs.overrides.items())
+        changed = self._jobs.changed_options
         note = OPTION_HELP + (f" Changed so far: {changed}" if changed else "")
         engine = self._jobs.engine
         prompt = OptionPrompt(

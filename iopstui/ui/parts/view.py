@@ -114,7 +114,10 @@ class ViewKeys(Part):
         from iopstui.ui.dialogs.jobs import RunsList
 
         dashboard = self.port.open_dashboard
-        runs = RunsList(lambda: self.port.shown_state, dashboard.overlay, self.port.charset)
+        runs = RunsList(
+            lambda: self.port.shown_state, dashboard.overlay, self.port.charset,
+            can_run=not self.port.is_replay,
+        )  # fmt: skip
         self.port.push(runs, lambda _: dashboard.relayout())
 
     def overlay(self) -> None:

@@ -402,7 +402,7 @@ class LiveState:
     def _outcome_text(self, event: StepFinished) -> str:
         rows = self.runs.rows
         if rows and rows[-1].step == event.step:
-            return run_outcome(rows[-1])
+            return run_outcome(rows[-1], self.runs.name_of(rows[-1]))
         return (
             f"run {event.step} was stopped" if event.interrupted else (f"run {event.step} finished")
         )

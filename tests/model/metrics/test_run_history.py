@@ -190,7 +190,16 @@ def test_an_option_without_a_value_is_on() -> None:
     play(history, 2, 100, options={"time_based": "", "runtime": "60"})
     play(history, 3, 100, options={"runtime": "60", "fsync": ""})
     assert [row.changed for row in history.rows][1:] == [
-        ("runtime 11 → 60",), ("fsync 1", "time_based unset"),
+        ("runtime 11s → 60s",), ("fsync 1", "time_based unset"),
+    ]  # fmt: skip
+
+
+def test_times_are_compared_in_one_unit() -> None:
+    history = RunHistory()
+    for step, runtime in enumerate(("60", "1m", "10000ms", "60"), 1):
+        play(history, step, 100, options={"runtime": runtime})
+    assert [row.changed for row in history.rows] == [
+        None, (), ("runtime 60s → 10s",), ("runtime 10s → 60s",),
     ]  # fmt: skip
 
 

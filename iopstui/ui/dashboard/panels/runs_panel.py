@@ -54,7 +54,9 @@ def _body(state: LiveState, rows: Sequence[RunRow], width: int, charset: Charset
     body = [table.header(" run  what was changed")]
     for row in rows:
         style = MARK if row.step == base else ERROR if row.ended == FAILED else None
-        body.append(table.row(f"{row.step:>4}  {printable(row.what)}", row, label_style=style))
+        body.append(
+            table.row(f"{row.step:>4}  {printable(row.what_and_point)}", row, label_style=style)
+        )
     return body
 
 
