@@ -718,13 +718,15 @@ def test_an_opened_host_continues_after_its_run_and_restarts_with_the_next() -> 
     assert view.state is state and state.t == pytest.approx(36.0)
     assert state.frame is not None and state.frame.fio is None and state.fio is not None
     event = {"event": "found", "t": 3.0, "finding": {
-        "rule": "another", "text": "x", "advice": "y", "key": "u", "test": [["bs", "8k"]],
-        "since": 1.0, "until": 3.0,
+        "rule": "another", "text": "x", "advice": "see more: iopstui why", "key": "u",
+        "test": [["bs", "8k"]], "since": 1.0, "until": 3.0,
     }}  # fmt: skip
     view.apply(HostRow("node01", event))
     # the keys of a host's findings would act on all hosts, so none is shown
     finding = state.findings.entries[-1].finding
     assert (finding.key, finding.test, finding.since, finding.until) == ("", (), 34.0, 36.0)
+    # its commands are to be run there
+    assert finding.advice == "see more: iopstui why (on node01)"
     view.apply(HostRow("node01", {**frame(0, 50, 5000, 300_000), "t": 1.0}))
     assert view.state is not state and view.state.t == 1.0
 

@@ -42,7 +42,7 @@ from iopstui.features.fit.setup import (
 from iopstui.fio.job_shape import shape_of
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
-from iopstui.format import latency, mib, number, print_line, size
+from iopstui.format import latency, mib, number, print_sentence, size
 from iopstui.linux.kernel_files import Roots
 from iopstui.linux.machine.load import DiskLoads
 from iopstui.linux.process.cpu_users import CpuUsers
@@ -80,7 +80,7 @@ def run_fit(arguments: argparse.Namespace) -> int:
     )
     setup = set_up(directory, chosen, request, arguments.measure)
     for line in plan_lines(setup):
-        print_line(line, sys.stdout if arguments.dry_run else sys.stderr)
+        print_sentence(line, sys.stdout if arguments.dry_run else sys.stderr)
     if arguments.dry_run:
         return EXIT_OK
     title = f"fit in {printable(setup.target.path)}"

@@ -173,6 +173,11 @@ HINTS: Mapping[str, str] = {
 NO_ADVICE = Advice("")
 
 
+def advice_on(host: str, advice: Advice) -> Advice:
+    """The same advice; a command in it is to be run on ``host``."""
+    return Advice(f"{advice} (on {host})") if "iopstui " in advice else advice
+
+
 def advise(kind: str, *values: object) -> Advice:
     """The advice of this kind, with ``values`` filled in."""
     return Advice((PROMISES.get(kind) or HINTS[kind]).format(*values).rstrip())

@@ -115,7 +115,7 @@ class ExperimentSink(Generic[R]):
         self._rows.end(results)
         if self._err is not None:
             for line in results.verdicts():
-                units.print_line(line, self._err)
+                units.print_sentence(line, self._err)
 
 
 class JsonLines:

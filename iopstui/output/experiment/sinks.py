@@ -14,7 +14,7 @@ from iopstui.events import (
     PointFinished,
     PointStarted,
 )
-from iopstui.format import clock, number, print_line
+from iopstui.format import clock, number, print_line, print_sentence
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan
 from iopstui.output.experiment.compare import (
@@ -62,7 +62,7 @@ class ProgressReporter:
             case PointFailed():
                 self.clear()
                 text = self._point_text()
-                print_line(
+                print_sentence(
                     f"[{clock(event.t)}] {text} failed: {printable(event.error)}", self._stream
                 )
             case LayoutProgress():

@@ -74,27 +74,45 @@ class PageTabs:
         return f"{self.name} › {'  '.join(titles)}{more}"
 
 
+LEADS_OUT = ("Esc", "?", "q")
+"""Keys that a line of keys always has."""
+
+
 class KeyLine(Static):
-    """The last line of a dialog: its keys, which can be clicked."""
+    """The last line of a dialog: its keys, which can be clicked. In a narrow one the last of them
+    are left out, but never the keys that lead out of it."""
 
     def __init__(self, hints: Iterable[Hint], charset: Charset) -> None:
         super().__init__(classes="modal-keys")
         self._charset = charset
         self.first_hints: tuple[Hint, ...] = ()
         """The hints that are shown before all others."""
+        self._hints: tuple[Hint, ...] = ()
+        self._note = self.text = ""
         self.show(hints)
 
     def show(self, hints: Iterable[Hint], note: str = "") -> None:
         """Show these keys, with a ``note`` in front."""
+        self._hints, self._note = (*self.first_hints, *hints), note
+        self._draw(self._hints)
+
+    def on_resize(self) -> None:
+        self._draw(self._hints)
+
+    def _draw(self, hints: Sequence[Hint]) -> None:
         line = Text(no_wrap=True, overflow="ellipsis")
-        if note:
-            line.append(self._charset.text(note) + "   ", KEY)
-        for key, does, action in (*self.first_hints, *hints):
+        if self._note:
+            line.append(self._charset.text(self._note) + "   ", KEY)
+        for key, does, action in hints:
             click = Style(meta={"@click": action}) if action else Style()
             line.append(self._charset.text(key), KEY + click)
             line.append(f" {self._charset.text(does)}", DIM + click)
             line.append("  ")
         line.rstrip()
+        may_go = [hint for hint in hints[1:] if not {*hint[0].split()} & {*LEADS_OUT}]
+        if may_go and self.size.width and line.cell_len > self.size.width:
+            self._draw([hint for hint in hints if hint is not may_go[-1]])
+            return
         self.text = line.plain
         self.update(line)
 

@@ -40,6 +40,7 @@ from iopstui.features.fleet.screen.hosts import (
 )
 from iopstui.model.answer.answer import Answer
 from iopstui.model.figures.disk import DiskRates
+from iopstui.model.findings.advice import advice_on
 from iopstui.text import printable
 from iopstui.ui.core.key import KeyClicked, KeyHint
 from iopstui.ui.dashboard import finding_line, mouse
@@ -112,7 +113,14 @@ class HostView:
                 times = [None if t is None else t + self._clock_shift_s
                          for t in (found.since, found.until)]  # fmt: skip
                 # without the finding's key and test, because keys act on all hosts
-                moved = replace(found, key="", test=(), since=times[0], until=times[1])
+                moved = replace(
+                    found,
+                    key="",
+                    test=(),
+                    since=times[0],
+                    until=times[1],
+                    advice=advice_on(self.name, found.advice),
+                )
                 self.state.apply(FindingReported(event.t + self._clock_shift_s, moved))
             case None:
                 return
