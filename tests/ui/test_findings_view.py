@@ -8,7 +8,7 @@ from test_app import WIDE, make, running, screen_text, settle, shows
 
 from iopstui.events import FindingEnded, FindingReported, StepFinished, StepStarted
 from iopstui.model.answer.answer import GOOD, WARNING, Answer
-from iopstui.model.findings.advice import advise
+from iopstui.model.findings.advice import Advice, advise
 from iopstui.model.findings.finding import Finding
 from iopstui.ui.dashboard import finding_line
 from iopstui.ui.dialogs.slow_list import LiveRows
@@ -40,6 +40,15 @@ def listed(live_state: LiveState) -> str:
 
 def test_an_empty_list_explains_where_findings_come_from() -> None:
     assert "Findings are listed here with their numbers." in " ".join(listed(state()).split())
+
+
+@pytest.mark.parametrize("height", [1, 2])
+def test_advice_that_is_cut_ends_with_dots_and_is_whole_in_the_list(height: int) -> None:
+    words = " ".join(f"word{number:02}" for number in range(30))
+    live_state = state(STARTED, FindingReported(9.0, replace(ONE_CPU, advice=Advice(words))))
+    shown = text(live_state, 80, height)
+    assert "…" in shown.split("\n")[-1] and "f: all" in shown
+    assert words in " ".join(listed(live_state).split())
 
 
 def test_the_finding_line_has_headline_advice_and_key() -> None:

@@ -254,11 +254,16 @@ def _split_advice(first: Line, second: Line, next_: Sequence[Piece]) -> None:
     first.add("  ")
     second.add("   ")
     target = first
-    for text, style in next_:
-        for word in text.replace(" ", " \n").split("\n"):
-            if target is first and cell_len(word.rstrip()) > first.free:
-                target = second
-            target.add(word if cell_len(word) <= target.free else word.rstrip(), style)
+    words = [(word, style) for text, style in next_
+             for word in text.replace(" ", " \n").split("\n")]  # fmt: skip
+    for number, (word, style) in enumerate(words, 1):
+        if target is first and cell_len(word.rstrip()) > first.free:
+            target = second
+        needs = cell_len(word) + 1 if number < len(words) else cell_len(word.rstrip())
+        if target is second and needs > second.free:
+            second.add("…")
+            return
+        target.add(word if cell_len(word) <= target.free else word.rstrip(), style)
 
 
 def _outcome_rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:

@@ -98,7 +98,7 @@ OWN_THEMES: dict[str, Theme] = {
          "device": "#1c6b30", "mark": "#5b2ca6", "good": "#1c6b30", "warning": "#835000",
          "critical": "#b01722", "p50": "#075d94", "p99": "#835000", "p999": "#94207f",
          "cursor": "#06090d", "border": "#b9c0c9", "focus": "#2b50c4",
-         "heat-1": "#8fb3d9", "heat-2": "#6798cb", "heat-3": "#3d7dba", "heat-4": "#1b5c9c",
+         "heat-1": "#6495c9", "heat-2": "#3d7dba", "heat-3": "#23639f", "heat-4": "#144881",
          "heat-5": "#0a2f5e"},
     ),
     # blue against orange, with different brightness: safe for all common kinds of colour blindness
