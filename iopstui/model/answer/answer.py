@@ -123,7 +123,7 @@ _PERSON = re.compile(
     r"( through \S+)? does (all|(?:at least )?\d+ %) of its bytes"
 )
 _LESS = tuple(map(re.compile, (r" at [\d.]+ % busy\b", r" with [\d.]+k? in flight$")))
-"""Less telling than who uses the disk, in the order in which they yield."""
+"""Less telling than who uses the disk, or than another part, in the order in which they yield."""
 MEAN = " on average"
 _WAY, _OF_BYTES = re.compile(r" through \S+(?=: )"), " of bytes"
 ELLIPSIS = "…"
@@ -164,6 +164,8 @@ def _ranked(text: str, who: str) -> Iterator[tuple[str, str]]:
         texts += [shorter[: aside.start()] + aside[0] + shorter[aside.start() :]
                   for aside in asides if len(shorter) >= aside.start()]  # fmt: skip
         texts.append(shorter)
+        if not who:
+            texts += _without_details(shorter)
     whole = [*texts]
     for less in _LESS if who else ():
         texts.append(less.sub("", texts[-1]))
@@ -173,6 +175,13 @@ def _ranked(text: str, who: str) -> Iterator[tuple[str, str]]:
         yield from ((text, name) for name in dict.fromkeys(forms) for text in words)
     if who:
         yield from ((words, "") for words in whole)
+
+
+def _without_details(text: str) -> Iterator[str]:
+    for less in _LESS:
+        text = less.sub("", text)
+        yield text
+    yield text.removesuffix(MEAN)
 
 
 def _rest(text: str, end: re.Match[str]) -> str:

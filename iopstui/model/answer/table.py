@@ -569,11 +569,12 @@ def cpus_full(s: Situation) -> Answer | None:
     cleared = s.in_flight < HARDLY_USED and not words.blocked_text(s)
     begin = "Not the disk: the" if cleared else "The"
     user = s.use.cpu_user if s.use is not None else ""
-    busiest = f"the busiest program is {user} of a CPU; " if user else ""
+    busiest = f"; the busiest program is {user} of a CPU" if user else ""
     return Answer(
         s.disk, "cpu", GOOD,
-        f"{begin} CPUs are full, and tasks wait for one {waited:.0f} % of the time; {busiest}"
-        f"{words.quiet_text(s).removesuffix(f'; {words.NOTHING_WAITS}')}", next=advise("cpu-users"),
+        f"{begin} CPUs are full (tasks wait {waited:.0f} % of the time); "
+        f"{words.quiet_text(s).removesuffix(f'; {words.NOTHING_WAITS}')}{busiest}",
+        next=advise("cpu-users"),
     )  # fmt: skip
 
 

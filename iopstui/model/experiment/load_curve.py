@@ -236,8 +236,10 @@ def _beside_the_most(points: Sequence[Point], names: Sequence[str], place: int) 
         most = beyond[-1]
     before = max(point.iops for point in points[:most])
     rises = most == beyond[-1] and points[most].iops > (1 + NOISE_DIP) * before > 0
-    word = " (still rising)" if rises else "" if most == beyond[-1] else " (most IOPS)"
-    change = f"{100 * (points[most].iops / at.iops - 1):+.0f} % IOPS"
+    highest = points[most].iops == max(point.iops for point in points)
+    percent = 100 * (points[most].iops / at.iops - 1)
+    word = " (still rising)" if rises else " (most IOPS)" if highest and percent >= 0.5 else ""
+    change = f"{percent:+.0f} % IOPS"
     return f"; {names[most]}{word}: {change}{_latency_growth(at, points[most], ',')}"
 
 

@@ -110,7 +110,7 @@ def fields(
             ("axis", "Axis 1", varied[0], "1,2,4..64 doubles, 1..8 counts"),
             ("axis2", "Axis 2", "", "optional, e.g. numjobs=1,4"),
             ("rounds", "Repeats", "1", "2 or more: with intervals"),
-            (ORDER, "Order", SEQUENTIAL, "seed, e.g. 42"),
+            (ORDER, "Order", SEQUENTIAL, "random order: seed is optional"),
         ]
     else:
         rows += [
@@ -207,8 +207,9 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         with RadioSet(id=f"form-{ORDER}", compact=True):
             yield Radio(SEQUENTIAL, value=order != RANDOM, compact=True)
             yield Radio(RANDOM, value=order == RANDOM, compact=True)
-        yield Input(seed, id=f"form-{SEED}", classes="field", type="integer", max_length=9,
-                    disabled=order != RANDOM)  # fmt: skip
+        field = Input(seed, id=f"form-{SEED}", classes="field", type="integer", max_length=9)
+        field.visible = order == RANDOM
+        yield field
 
     def on_mount(self) -> None:
         """Focus the first field."""
@@ -227,7 +228,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
 
     def on_radio_set_changed(self, event: RadioSet.Changed) -> None:
         """Check the plan with the other order. Only a random one has a seed."""
-        self.query_one(f"#form-{SEED}", Input).disabled = not event.index
+        self.query_one(f"#form-{SEED}", Input).visible = bool(event.index)
         self._schedule_check()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:

@@ -28,8 +28,8 @@ TEXTS = (
     "Queue is deep enough (0:12-0:15): iodepth 32 → 64: latency 490 → 919 µs, IOPS 65.2k → 69.7k",
     "md0: its counter says 3 in flight, but no task waits and the devices below have none",
     "Memory is short, and swap is on vda: tasks wait for memory 12 % of the time",
-    "Not the disk: the CPUs are full, and tasks wait for one 62 % of the time; the busiest program "
-    "is stress-ng --cpu 2 (965) with 98 % of a CPU; vda is idle",
+    "Not the disk: the CPUs are full (tasks wait 62 % of the time); vda is idle: no I/O for 5 s; "
+    "the busiest program is stress-ng --cpu 2 (965) with 98 % of a CPU",
 )
 
 

@@ -20,6 +20,7 @@ from iopstui.model.answer.answer import (
     WAITS,
     WARNING,
     Answer,
+    shortened,
 )
 from iopstui.model.answer.evidence import evidence, excluded, not_seen
 from iopstui.model.answer.job_rows import job_finding
@@ -638,7 +639,9 @@ def test_full_cpus_do_not_clear_a_disk_that_requests_are_in_most_of_the_time() -
         assert "busiest" not in answer.text, "it was not looked for, or there is none"
         busy = use(cpu_some=90.0, cpu_user="cc1 (4 processes) with 180 %")
         answer = judge(Seen(ONE, seconds, DEVICES, use=busy))[0][1]
-        assert "; the busiest program is cc1 (4 processes) with 180 % of a CPU; vda" in answer.text
+        assert answer.text.endswith("; the busiest program is cc1 (4 processes) with 180 % of a CPU")
+        short = shortened(answer.text, answer.who, 78, len)[0]
+        assert short.startswith(begin) and "; vda " in short, "the disk is told of, too"
 
 
 def test_a_load_that_has_ended_is_of_the_past() -> None:

@@ -130,6 +130,7 @@ def test_a_curve_that_still_rises_at_its_end_says_so(last: int, rising: bool) ->
     ]
     (curve,) = load_curves(replace(LINE, repeats=1), events)
     assert ("iodepth=64 (still rising): " in curve_text(curve)) is rising
+    assert ("iodepth=64 (most IOPS): " in curve_text(curve)) is (last == 37_000)
 
 
 def test_the_true_knee_is_within_in_95_of_100_sweeps() -> None:
