@@ -162,7 +162,9 @@ class Redactor:
             if field.init
         }
         if isinstance(value, Answer):
-            changed["text"] = self._text(_NAMES_IN_ANSWERS.sub(REDACTED, value.text))
+            for name in ("text", "reason"):
+                names_left_out = _NAMES_IN_ANSWERS.sub(REDACTED, getattr(value, name))
+                changed[name] = self._text(names_left_out)
         if changed.get("name") in OPTIONS and "value" in changed:
             changed["value"] = REDACTED
         return dataclasses.replace(value, **changed)

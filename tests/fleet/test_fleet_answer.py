@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from test_fleet_findings import healthy, noisy
 
+from iopstui.events import AnswerGiven
 from iopstui.features.fleet.findings import (
     WINDOW_SECONDS,
     fleet_answer,
@@ -23,6 +24,7 @@ from iopstui.features.fleet.fleet_state import LATE, LOST, RUNNING, FleetState
 from iopstui.features.fleet.merging.merger import MergedInterval
 from iopstui.features.fleet.merging.row_events import read_answer
 from iopstui.model.answer.answer import CRITICAL, GOOD, WARNING, Answer
+from iopstui.output.jsonl import event_object
 
 BAD = {"disk": "vda", "rule": "queue", "state": "warning", "text": "vda is busy",
        "verdict": "waits",
@@ -91,11 +93,21 @@ def test_a_host_s_own_answer_is_named_the_worst_first() -> None:
     assert found.sentence == (
         "■ n7: vdb has answered nothing; also need attention: n2, n5 · dd (7) does all of its bytes"
     )
-    says(state, "n7", state="critical", text="The job waits (0:03-1:00:05): on CPUs (0-3): 4 I/Os")
+    says(state, "n7", state="critical", text="The job waits (0:03-1:00:05): on CPUs (0-3): 4 I/Os",
+         period="0:03-1:00:05")  # fmt: skip
     assert answer(state).text.startswith("n7: The job waits: on CPUs (0-3): 4 I/Os; also")
     # a new session of n7 has reported nothing yet
     state.apply(HostRow("n7", {"event": "session", "host": "n7"}))
     assert answer(state).text.startswith("n2: vda is busy; also need attention: n5")
+
+
+def test_an_answer_as_a_host_prints_it_is_read() -> None:
+    """It has the length of its time as a number."""
+    given = Answer("vda", "finding-cpu-wait", WARNING, "The job waits (0:03-0:09): on CPUs",
+                   over_s=5, period="0:03-0:09")  # fmt: skip
+    found = read_answer(event_object(AnswerGiven(9.0, given)))
+    assert found == given
+    assert found is not None and found.text_without_period == "The job waits: on CPUs"
 
 
 def test_a_lost_host_comes_first() -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.cpu_users import CpuUsers
 
 TICKS = os.sysconf("SC_CLK_TCK")
+Process = tuple[int, float, str, int, int]
+"""Arguments of ``put``."""
 
 
 def put(base: Path, pid: int, user_s: float, comm: str = "hog", parent: int = 1, start: int = 5,
@@ -60,17 +64,20 @@ def test_processes_of_one_program_count_together(tmp_path: Path) -> None:
     assert found.busiest() == "cc1 (2 processes) with 150 %"
 
 
-def test_own_processes_and_idle_ones_are_not_named(tmp_path: Path) -> None:
-    put(tmp_path, 10, 0, comm="iopstui")
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param([(10, 0, "iopstui", 1, 5)],
+                     [(10, 9, "iopstui", 1, 5), (12, 9, "fio", 10, 5), (30, 2, "small", 1, 5)],
+                     id="own processes, and an idle one"),
+        pytest.param([(30, 50, "hog", 1, 5)], [(30, 1, "hog", 1, 900)],
+                     id="a reused number is another process"),
+    ],
+)  # fmt: skip
+def test_nobody_is_named(tmp_path: Path, before: list[Process], after: list[Process]) -> None:
+    for process in before:
+        put(tmp_path, *process)
     found = users(tmp_path, [0.0, 10.0])
-    put(tmp_path, 10, 9, comm="iopstui")
-    put(tmp_path, 12, 9, comm="fio", parent=10)
-    put(tmp_path, 30, 2, comm="small")
-    assert found.busiest() == ""
-
-
-def test_a_reused_number_is_another_process(tmp_path: Path) -> None:
-    put(tmp_path, 30, 50)
-    found = users(tmp_path, [0.0, 10.0])
-    put(tmp_path, 30, 1, start=900)
+    for process in after:
+        put(tmp_path, *process)
     assert found.busiest() == ""

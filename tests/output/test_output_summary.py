@@ -335,7 +335,8 @@ def test_the_answer_is_first_unless_it_has_figures_of_a_single_second() -> None:
     figures = "fio does 57.7k IOPS; in flight 7.9: dm-3 7.8, above the device 0.1"
     text = summary_text(summary, None, answer=replace(second, text=figures))
     assert text.startswith("Next: "), "no figures of a second"
-    second = replace(second, text=f"{figures}; dm-3 sends none to dm-2; it is idle")
+    reason = "dm-3 sends none to dm-2; it is idle"
+    second = replace(second, text=f"{figures}; {reason}", reason=reason)
     text = summary_text(summary, None, answer=second)
     assert text.startswith("At the end: dm-3 sends none to dm-2; it is idle\nNext: compare with")
 

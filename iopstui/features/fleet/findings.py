@@ -6,7 +6,6 @@ shared path, a limit of each host and a shared one."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -502,11 +501,6 @@ def _host(state: FleetState) -> Answer | None:
     return worst_of_hosts(bad)[1] if bad else None
 
 
-_PERIOD = re.compile(r" \(\d+:[\d:]+-\d+:[\d:]+\)(?=:)")
-"""The period in a finding's text (``job_finding``). It is removed, because it is by the host's own
-clock."""
-
-
 def worst_of_hosts(bad: Mapping[str, Answer]) -> tuple[str, Answer]:
     """The host whose own answer needs attention most, and that answer, with the names of other
     hosts that have it."""
@@ -518,7 +512,7 @@ def worst_of_hosts(bad: Mapping[str, Answer]) -> tuple[str, Answer]:
     )
     rest = f"; also need attention: {named}{more}" if others else ""
     name = printable(first)
-    text = _PERIOD.sub("", answer.text, count=1)
+    text = answer.text_without_period  # its period is by the host's own clock
     return first, Answer(name, OF_HOST + answer.rule, answer.state, f"{name}: {text}{rest}",
                          answer.verdict, answer.who, answer.next)  # fmt: skip
 

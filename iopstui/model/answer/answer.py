@@ -36,6 +36,10 @@ class Answer:
     who: str = ""
     next: Advice = NO_ADVICE
     over_s: int = field(default=0, compare=False)
+    reason: str = field(default="", compare=False)
+    """The end of ``text``, after fio's figures of a second and where its I/Os are in flight."""
+    period: str = field(default="", compare=False)
+    """The time that ``text`` names in brackets: the seconds of a finding."""
 
     @property
     def span(self) -> str:
@@ -59,10 +63,9 @@ class Answer:
         return self.rule.startswith(FINDING)
 
     @property
-    def reason(self) -> str:
-        """What an answer says after fio's figures of a second and where its I/Os are in flight."""
-        is_of_second = self.rule == OF_A_SECOND and self.text.startswith("fio does")
-        return "; ".join(self.text.split("; ")[2:]) if is_of_second else ""
+    def text_without_period(self) -> str:
+        """``text`` for a reader with another clock."""
+        return self.text.replace(f" ({self.period})", "", 1) if self.period else self.text
 
     @property
     def of_ended_run(self) -> Answer:

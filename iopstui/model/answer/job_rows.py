@@ -81,18 +81,21 @@ def job_finding(s: Situation) -> Answer | None:
     if found is None or _job_rank(s, found) == _SAYS_LITTLE:
         return None
     # a finding stays active for a while, but its figures are of these seconds
-    when = f" ({period_text(found)})" if period_text(found) else ""
+    period = period_text(found)
+    when = f" ({period})" if period else ""
     return Answer(s.disk, f"{FINDING}{found.rule}", _JOB_STATES[severity_of(found)],
                   f"{headline_of(found)}{when}: {found.text}",
-                  WAITS if found.rule in _WAIT_RULES else NOTHING, next=found.advice)  # fmt: skip
+                  WAITS if found.rule in _WAIT_RULES else NOTHING, next=found.advice,
+                  period=period)  # fmt: skip
 
 
 def _job_rank(s: Situation, found: Finding) -> int:
     """A finding on the time before the run ranks last, and later the run itself is the answer."""
-    if found.rule == "background" and found.until is not None:
-        return _SAYS_LITTLE if s.frames[-1].t > found.until + LATER_S else 1
+    if found.rule == "background":
+        is_old = found.until is not None and s.frames[-1].t > found.until + LATER_S
+        return _SAYS_LITTLE if is_old else 1
     if severity_of(found) != INFO:
-        return int(found.rule == "background")
+        return 0
     if found.rule == OTHERS_IO and found.advice == FIND_PROGRAM:
         return 2 if s.queue_share >= MOST_SECONDS else _SAYS_LITTLE
     return 2 if found.rule in _EXPLAINING_RULES else _SAYS_LITTLE
@@ -166,18 +169,23 @@ def job(s: Situation) -> Answer:
     if _holds_itself_back(s, frames[-ENOUGH_SECONDS:], waits):
         parts[0] = f"{parts[0]}, as its {s.shape.pace} allows"
         next_step = advise("pace", s.shape.pace)
-    text = f"{', '.join(parts)}; {_in_flight(mean_waits(frames[-1:]) or waits)}"
+    reasons = []
     if unsent := _not_sent_below(s, frames[-ENOUGH_SECONDS:]):
-        text, verdict, next_step = text + unsent, NOTHING, advise("never-written")
+        reasons.append(unsent)
+        verdict, next_step = NOTHING, advise("never-written")
     elif (used := _used_by_job(s, frames[-ENOUGH_SECONDS:], waits)) >= BUSY_JOB_PERCENT:
-        text += f"; each job uses {used:.0f} % of a CPU, and its I/Os may wait for it"
+        reasons.append(f"each job uses {used:.0f} % of a CPU, and its I/Os may wait for it")
         next_step = next_step or advise("numjobs")
         # an unseen limit could hardly hold such a job back
         verdict = NOTHING if verdict == UNKNOWN and used >= VERY_BUSY_JOB_PERCENT else verdict
     if s.may_wait_in_bfq:
-        text += f"; some of those in {s.disk} may wait in its scheduler bfq"
+        reasons.append(f"some of those in {s.disk} may wait in its scheduler bfq")
         next_step = advise("scheduler")
-    return Answer(s.disk, OF_A_SECOND, GOOD, text, verdict, next=next_step)
+    text = "; ".join(
+        (", ".join(parts), _in_flight(mean_waits(frames[-1:]) or waits), *reasons)
+    )  # fmt: skip
+    return Answer(s.disk, OF_A_SECOND, GOOD, text, verdict, next=next_step,
+                  reason="; ".join(reasons))  # fmt: skip
 
 
 def _holds_itself_back(s: Situation, frames: Sequence[Frame], waits: Waits) -> bool:
@@ -207,7 +215,7 @@ def _not_sent_below(s: Situation, frames: Sequence[Frame]) -> str:
     if not seen or any(read < SOME_READS or sent > SENT_SHARE * read for read, sent in seen):
         return ""
     return (
-        f"; {s.disk} sends hardly any to {' and '.join(disks)}: blocks that were never written "
+        f"{s.disk} sends hardly any to {' and '.join(disks)}: blocks that were never written "
         "need no read"
     )
 

@@ -37,13 +37,12 @@ def quiet_text(s: Situation) -> str:
 
 def quiet_parts(s: Situation) -> tuple[str, str]:
     """What a disk does, and what waits."""
+    seconds = sum(rates.seconds for rates in s.seconds)
     if not s.ios_s:
-        seconds = sum(rates.seconds for rates in s.seconds)
         if s.now_in_flight:
             return f"{s.disk}: no I/O completed in {seconds:.0f} s", f"{s.now_in_flight} in flight"
         return f"{s.disk} is idle: no I/O for {seconds:.0f} s", _idle_waits(s)
     busy = "" if s.busy is None else f" at {units.percent(s.busy)} % busy"
-    seconds = sum(rates.seconds for rates in s.seconds)
     if s.ios_s * seconds < TOO_FEW and (s.busy or 0.0) < 1.0 and not s.may_be_slow:
         # the kernel counts whole milliseconds: a mean of so few says nothing
         does = f"did {units.counted(round(s.ios_s * seconds), 'I/O')} in {seconds:.0f} s"
@@ -236,10 +235,9 @@ def degraded(s: Situation) -> str:
         array = state.array
         if array is not None and array.degraded and name in s.below:
             verb = "is" if array.degraded == 1 else "are"
-            members = units.counted(array.degraded, "member")
-            if array.members:
-                members = f"{array.degraded} of {units.counted(array.members, 'member')}"
-            return f"{name} is degraded: {members} {verb} missing"
+            missing = f"{array.degraded} of " if array.members else ""
+            members = units.counted(array.members or array.degraded, "member")
+            return f"{name} is degraded: {missing}{members} {verb} missing"
     return ""
 
 

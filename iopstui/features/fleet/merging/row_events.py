@@ -134,7 +134,8 @@ def read_answer(row: Mapping[str, Any]) -> Answer | None:
     values = row.get("answer")
     if not isinstance(values, dict):
         return None
-    known = {field.name: values.get(field.name, "") for field in dataclasses.fields(Answer)}
+    names = [field.name for field in dataclasses.fields(Answer) if field.name != "over_s"]
+    known = {name: values.get(name, "") for name in names}
     if not all(isinstance(value, str) for value in known.values()):
         return None
     if known["state"] not in SIGNS or known["verdict"] not in (WAITS, NOTHING, UNKNOWN):
