@@ -73,15 +73,15 @@ class RunRequest:
         words += ["--size", self.size] if self.size else []
         words += ["--bind", "queues"] if self.bind else []
         words += [word for knob in self.knobs for word in ("--knob", str(knob))]
-        words += [word for text in self.expect for word in ("--expect", text)]
-        words += ["--tolerance", f"{100 * self.tolerance:g}%"] if self.tolerance else []
         words += ["--interval", f"{self.interval_s:g}"] if self.interval_s != 1 else []
         return [*words, *self.further_words()]
 
     def further_words(self) -> list[str]:
         """Those of ``words`` that a recording keeps as they are, for the command that repeats the
         run."""
-        words = ["--part", str(self.part)] if self.part is not None else []
+        words = [word for text in self.expect for word in ("--expect", text)]
+        words += ["--tolerance", f"{100 * self.tolerance:g}%"] if self.tolerance else []
+        words += ["--part", str(self.part)] if self.part is not None else []
         words += ["--until-steady", f"{self.until_steady:g}"] if self.until_steady else []
         words += ["--write-budget", str(self.write_budget)] if self.write_budget else []
         flags = {"--precondition": self.precondition, "--no-fence": self.no_fence,

@@ -637,9 +637,9 @@ def test_full_cpus_do_not_clear_a_disk_that_requests_are_in_most_of_the_time() -
         answer = judge(Seen(ONE, seconds, DEVICES, use=use(cpu_some=90.0)))[0][1]
         assert answer.rule == "cpu" and answer.text.startswith(begin)
         assert "busiest" not in answer.text, "it was not looked for, or there is none"
-        busy = use(cpu_some=90.0, cpu_user="cc1 (4 processes) with 180 %")
+        busy = use(cpu_some=90.0, cpu_user="cc1 (965) with 98 %")
         answer = judge(Seen(ONE, seconds, DEVICES, use=busy))[0][1]
-        assert answer.text.endswith("; the busiest program is cc1 (4 processes) with 180 % of a CPU")
+        assert answer.text.endswith("; the busiest program is cc1 (965) with 98 % of a CPU")
         short = shortened(answer.text, answer.who, 78, len)[0]
         assert short.startswith(begin) and "; vda " in short, "the disk is told of, too"
 
