@@ -33,6 +33,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.model.findings.finding import Finding
+from iopstui.ui.dashboard import finding_line
 from iopstui.ui.dashboard.bars import answer_of
 from iopstui.ui.dashboard.run_result import run_result
 from iopstui.ui.draw.rows import answer_row, cells
@@ -250,3 +251,13 @@ def test_after_a_sweep_the_answer_is_on_the_sweep() -> None:
     said = answer_of(state, None, {})
     assert said is not None and said.state == GOOD
     assert said.text.startswith("The sweep ended 10 s ago (w shows it): Take iodepth=4")
+
+
+def test_a_shortened_answer_names_the_key_that_shows_all_of_it() -> None:
+    quick = Answer("vda", "well", GOOD, "vda answers in 243 µs (p99) at 2.3 % busy; no queue")
+    row = "".join(part for part, _ in answer_row(quick, 53, UTF8, "f: all"))
+    assert row == f" ● {'vda answers in 243 µs (p99) at 2.3 % busy':43}f: all "
+    assert "f: all" not in "".join(part for part, _ in answer_row(quick, 80, UTF8, "f: all"))
+    page = finding_line.list_rows(LiveState(devices=("vda",)), 40, UTF8, quick)
+    listed = " ".join("".join(part for part, _ in one).strip() for one in page)
+    assert "● vda answers in 243 µs (p99) at 2.3 % busy; no queue" in " ".join(listed.split())

@@ -264,7 +264,7 @@ async def test_a_long_list_is_scrolled() -> None:
         assert shows(app, "number 0.") and not shows(app, "number 29.")
         await pilot.press("end")
         await settle(pilot)
-        assert shows(app, "number 29.") and shows(app, "of 120")
+        assert shows(app, "number 29.") and shows(app, "of 123")
 
 
 # -- without a job, and findings that a run decides

@@ -326,10 +326,16 @@ NO_FINDINGS = (
 )
 
 
-def list_rows(state: LiveState, width: int, charset: Charset, elsewhere: str = "") -> list[Row]:
-    """The outcomes of the last run, then all kept findings of the session, the newest first.
-    ``elsewhere`` says where to find more of them."""
-    verdicts = _all_outcome_rows(state, width, charset)
+def list_rows(
+    state: LiveState,
+    width: int,
+    charset: Charset,
+    answer: Answer | None = None,
+    elsewhere: str = "",
+) -> list[Row]:
+    """The whole answer, the outcomes of the last run, then all kept findings of the session, the
+    newest first. ``elsewhere`` says where to find more of them."""
+    verdicts = [*_answer_rows(answer, width, charset), *_all_outcome_rows(state, width, charset)]
     if not state.findings.entries:
         return verdicts + wrap(width, charset, elsewhere or NO_FINDINGS)
     over_at = state.t if state.ended else state.finished.t if state.finished is not None else -1.0
@@ -339,6 +345,15 @@ def list_rows(state: LiveState, width: int, charset: Charset, elsewhere: str = "
         active, ended = id(entry) in now, _is_of_ended_run(entry, state)
         page += _entry_rows(entry, active, ended, width, charset)
     return page + (wrap(width, charset, elsewhere) if elsewhere else [])
+
+
+def _answer_rows(answer: Answer | None, width: int, charset: Charset) -> list[Row]:
+    if answer is None:
+        return []
+    page = wrap(width, charset, printable(answer.sentence_with_span), BOLD)
+    if answer.next:
+        page += wrap(width, charset, f"Next: {printable(str(answer.next))}", None)
+    return [*page, message(width, charset, "")]
 
 
 def _entry_rows(

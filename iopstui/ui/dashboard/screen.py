@@ -566,7 +566,7 @@ class Dashboard(CanvasScreen):
             )
         answer = self._answer() if plan.answer.height else None
         if plan.answer.height:
-            self.panels["answer"].show([answer_row(answer, width, charset)])
+            self.panels["answer"].show([answer_row(answer, width, charset, "f: all")])
         box = plan.finding
         in_box = plan.framed and box.height >= layout.FINDING_BOX
         is_free = finding_line.is_empty(state)
@@ -821,8 +821,8 @@ class Dashboard(CanvasScreen):
         return "\n".join(lines)
 
     def finding_rows(self, width: int) -> list[Row]:
-        """The rows of the page with all findings."""
-        return finding_line.list_rows(self.shown_state, width, self.charset)
+        """The rows of the page with the whole answer and all findings."""
+        return finding_line.list_rows(self.shown_state, width, self.charset, self._answer())
 
     # -- the mouse
 

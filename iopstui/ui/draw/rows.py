@@ -329,13 +329,22 @@ ANSWER_STYLES = {GOOD: FINDING, WARNING_ANSWER: WARNING, CRITICAL: ERROR}
 SIGN_COLUMNS = 3
 
 
-def answer_row(answer: Answer | None, width: int, charset: Charset) -> Row:
+def answer_row(answer: Answer | None, width: int, charset: Charset, more: str = "") -> Row:
     """State, answer and user of the disk, and the time that they are of: the figures below are of
-    the last second. All in fewer words if they do not fit."""
+    the last second. All in fewer words if they do not fit; ``more`` is the key that then shows
+    all."""
     if answer is None:
         return message(width, charset, "")
     whole, person = (charset.sentence(printable(part)) for part in (answer.text, answer.who))
-    text, who, span = _with_span(answer, whole, person, width - SIGN_COLUMNS)
+    room = width - SIGN_COLUMNS
+    text, who, span = _with_span(answer, whole, person, room)
+    key = f"  {more} "
+    if (
+        more
+        and text != whole
+        and shortened(whole, person, room - len(key), cell_len) == (text, who)
+    ):
+        span = key
     line = Line(width, charset).add(f" {SIGNS[answer.state]} ", ANSWER_STYLES[answer.state])
     line.add(text, None if answer.state == GOOD else BOLD)
     if who:

@@ -495,7 +495,7 @@ class ViewKeys(Part):
         Action(
             "findings", (key.FINDINGS,), findings, title="Findings",
             note="what limits the I/O, with numbers",
-            help="findings: what limits the I/O, with numbers and advice; and the "
+            help="the whole answer; findings: what limits the I/O, with numbers and advice; the "
                  "result of each --expect", place=230,
             footer=(Footer("Findings", {IDLE: 120, RUNNING: 120}),),
         ),

@@ -434,7 +434,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
         names = ", ".join(map(printable, hosts[:MAX_NAMED]))
         more = f" and {len(hosts) - MAX_NAMED} more" if len(hosts) > MAX_NAMED else ""
         text = f"Single hosts have findings: {names}{more}. Enter on a host, then f, lists them."
-        return finding_line.list_rows(self.shown_state, width, self.charset, text)
+        return finding_line.list_rows(self.shown_state, width, self.charset, self._answer(), text)
 
     def _host_rows(self, data: PanelData, width: int, height: int) -> Sequence[Row]:
         source, shown = self.source, data.state.frame
