@@ -37,7 +37,7 @@ from iopstui.session.fio.fio_run import FioRun
 from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.tick.context import Context
 
-# A prepared run that waits for the signal to start.
+# The signal to start a prepared run, and the events around it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,8 +330,8 @@ class RunPreparation:
             raise JobFailed(why[0].upper() + why[1:] + ".", "Give a larger --write-budget.")
 
     def announce_writes(self, prepared: PreparedJob) -> None:
-        """Report how much the run may write (it is ended if it writes more), where its own logs go,
-        and a long time without I/O."""
+        """Report how much the run may write (it is ended if it writes more), where the logs go that
+        the job asks for, and a long ``startdelay`` before its first I/O."""
         message = self.budget.forecast(prepared, _layout_bytes(prepared), self._context.devices)
         if self.budget.announce:
             self._context.notice("info", message)

@@ -1,4 +1,4 @@
-"""The same cases in a virtual machine, where devices can fail and be pulled.
+"""The cases of the other files here that need devices to fail or be pulled, in a virtual machine.
 
 IOPSTUI_LAB is a command that runs its arguments there as root, e.g. "ssh root@lab"; the checkout
 and Python must be at the same paths. Without it these cases are skipped.

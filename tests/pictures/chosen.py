@@ -21,8 +21,8 @@ _RECORDINGS = "tests/fixtures/recordings"
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """``recording`` and ``out`` are files below the repository's root; ``rows`` is the height of
-    the screen."""
+    """``recording`` ("demo" or a file) and ``out`` are below the repository's root; ``rows`` is the
+    height of the screen."""
 
     recording: str
     out: str

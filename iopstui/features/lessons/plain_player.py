@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from types import FrameType
@@ -13,6 +14,7 @@ from iopstui.features.lessons.model.pages import ASK, RUN_STEP, Lesson, Question
 from iopstui.features.lessons.output import end_lines, flowed, head_lines, measured_line, page_lines
 from iopstui.features.lessons.play.facts import read_target_facts
 from iopstui.features.lessons.play.lesson_state import READY, SKIPPED, ShownPage
+from iopstui.features.lessons.play.library import lesson_paths
 from iopstui.features.lessons.play.player import LessonRun
 from iopstui.fio.inspect import find_fio
 from iopstui.format import counted, number, replace_unprintable
@@ -31,6 +33,11 @@ from iopstui.session.tick.context import NOBODY
 from iopstui.text import printable
 
 
+def _how_to_name(lesson: Lesson) -> str:
+    """A shipped lesson has a name, and others only a path."""
+    return lesson.name if lesson.name in lesson_paths() else shlex.quote(printable(lesson.path))
+
+
 def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
     """The answers in --answers (a,-,b), by the names of the lesson's questions. Raises UsageError
     if they don't match the questions."""
@@ -40,7 +47,7 @@ def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
         raise UsageError(
             f"--answers has {counted(len(entries), 'answer')}, the lesson "
             f"{counted(len(questions), 'question')}.",
-            f"See them with: iopstui lesson --check {lesson.name}",
+            f"See them with: iopstui lesson --check {_how_to_name(lesson)}",
         )
     answers = {}
     for question, letter in zip(questions, entries, strict=False):

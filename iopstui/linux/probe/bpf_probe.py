@@ -197,7 +197,8 @@ class _Completed(NamedTuple):
 
 
 class BpfProbe:
-    """Counts from its construction on; raises ProbeUnusable if counting is not possible here."""
+    """Counts the requests of the disks in the kernel, from its construction on. Raises
+    ProbeUnusable if that is not possible here."""
 
     def __init__(
         self, regions: Sequence[Region], probe_number: int, clock: Clock, roots: Roots,

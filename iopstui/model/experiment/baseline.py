@@ -40,7 +40,7 @@ class Spread:
     above: float | None = None
 
     def distances(self) -> tuple[float, float]:
-        """Distances to the lower and upper limit, as natural logarithms."""
+        """How far its 95 % limits are below and above the figure, as logarithms of the ratios."""
         half = t_quantile(0.5 + CONFIDENCE / 2, self.freedom) * self.error
         if self.below is None or self.above is None:
             return half, half

@@ -87,8 +87,9 @@ def _share_text(share: float) -> str:
 def row(
     unit: str, meaning: str, path: str = "", join: Joined = _mean, default: Any = None, **more: Any
 ) -> Any:
-    """A field of a point, with its figure: ``path`` names the meter that gives it, ``join``
-    combines the values of repeated runs."""
+    """A dataclass field of Point, whose metadata say how to show it (a Figure) and how to get its
+    value: ``path`` names the meter that measures it ("": none), ``join`` combines the values of
+    repeated runs."""
     figure = partial(Figure, unit=unit, meaning=meaning, **more)
     said = {FIGURE: figure, PATH: path, JOIN: join}
     if default is dict:

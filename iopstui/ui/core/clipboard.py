@@ -63,8 +63,8 @@ def place_and_time(
     host: str, wall_ms: float | None, target: Target, devices: Mapping[str, BlockDevice]
 ) -> str:
     """Where and when something was measured, for a reader elsewhere: "host db1, 2026-11-27 20:32:14
-    UTC, loop2 (64 MiB, /srv/disk.img, on vda)". Without a ``host`` only the target's path is
-    given."""
+    UTC, loop2 (64 MiB, /srv/disk.img, on vda)". Without a ``host``: the target's path and the
+    time."""
     when = host_and_time(host, wall_ms)
     if not host:
         return ", ".join(filter(None, (target.path, when)))

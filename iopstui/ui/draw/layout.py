@@ -249,7 +249,7 @@ def _full_plan(
     tables_beside = beside and fio
     head = (1 if beside else 2) + answer
     fio_height = FIO_ROWS if fio else 0
-    # on a higher screen devices get more rows, but half of the extra height is for the charts
+    # on a higher screen devices get more rows, but at most half of the extra height
     most = DISK_ROWS + (height - FULL_HEIGHT) // 2
     kernel_height = _device_rows(min(disks, most))
     tables = max(fio_height, kernel_height) if tables_beside else fio_height + kernel_height

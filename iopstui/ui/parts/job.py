@@ -273,19 +273,19 @@ class JobKeys(Part):
             "iodepth",
             (Key("left_square_bracket", "[", False, "iodepth: halve"),
              Key("right_square_bracket", "]", True, "iodepth: double")), iodepth,
-            help="iodepth: half, double. A running job goes on with it", place=30,
+            help="iodepth: half, double. A running job is run again with it", place=30,
             footer=(Footer("iodepth", {IDLE: 70, RUNNING: 70}),), disturbs=BUSY, measures=True,
         ),
         Action(
             "numjobs",
             (Key("left_curly_bracket", "{", False, "numjobs: halve"),
              Key("right_curly_bracket", "}", True, "numjobs: double")), numjobs,
-            help="numjobs: half, double. A running job goes on with it", place=40,
+            help="numjobs: half, double. A running job is run again with it", place=40,
             footer=(Footer("numjobs", {IDLE: 80, RUNNING: 80}),), disturbs=BUSY, measures=True,
         ),
         Action(
             "block_size", (Key("b", "b"),), block_size, title="Block size",
-            help="block size: choose one; a running job goes on with it", place=50,
+            help="block size: choose one; a running job is run again with it", place=50,
             footer=(Footer("Block size", {IDLE: 90, RUNNING: 90}),), disturbs=BUSY, measures=True,
         ),
         Action(

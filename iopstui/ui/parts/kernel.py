@@ -24,7 +24,7 @@ AFFINITY_MEANS = (
 BUSY = frozenset({EXPERIMENT, LESSON})
 OPTION_HELP = (
     "Any fio option: rw=randrw, rwmixread=70, ioengine=io_uring, rate_iops=1000, ... It is set in "
-    "every section, and the job goes on with it. An empty value resets it."
+    "every section, and the job is run again with it. An empty value resets it."
 )
 
 
@@ -236,8 +236,8 @@ class KernelKeys(Part):
             "option", (Key("colon", ":"),), option, title="fio option",
             note="any option of the job: rw, rwmixread, ioengine, rate_iops ...",
             help="any option of the fio job, such as rwmixread=70, ioengine=io_uring "
-                 "or rate_iops=1000; an empty value resets it. A running job goes "
-                 "on with it", place=180,
+                 "or rate_iops=1000; an empty value resets it. A running job is run "
+                 "again with it", place=180,
             footer=(Footer("Option", {IDLE: 150, RUNNING: 150}),), disturbs=BUSY, measures=True,
         ),
         Action(

@@ -108,7 +108,7 @@ class Member:
 
     @property
     def is_compared(self) -> bool:
-        """Whether all requested answers have arrived."""
+        """Whether the host has answered each question for its time."""
         return self.offset.answers >= self._expected_answers
 
     @property

@@ -298,7 +298,7 @@ class Merger:
             self.late_frames[host] = self.late_frames.get(host, 0) + count
         if name in self.sub_mergers:
             self.sub_mergers[name].has_ended = True
-            # so here, too, a host that never sent a frame is not missing
+            # a host that never sent a frame is not missing
             unseen = {*_names(get_object(row, "hosts").get("unseen"))}
             self.sub_mergers[name].lost_hosts = tuple(
                 host for host in lost_hosts if host not in unseen

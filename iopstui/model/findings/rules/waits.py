@@ -57,7 +57,7 @@ MIN_LAYER_SHARE = 0.5
 # bytes that a process moves, relative to others' bytes on the device
 MIN_RATE_SHARE, MAX_RATE_FACTOR = 0.3, 3.0
 MAX_NAMED = 2
-UNKNOWN_PROCESS = "; no process seen does that much I/O and has all its files on {}"
+UNKNOWN_PROCESS = "; of the processes seen, none does that much I/O with all its files on {}"
 # seconds after which a disturbing process is reported even if its name is not known
 NAMELESS_AFTER_SECONDS = 10
 

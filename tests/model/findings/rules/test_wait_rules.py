@@ -267,7 +267,7 @@ def test_until_it_is_named_it_waits_a_while() -> None:
     assert "process" not in unread.text and unread.key == "u"
     none_fits = shared(count=3, conditions=Conditions(1.0, processes=()))
     assert (
-        "no process seen does that much I/O and has all its files on vda"
+        "of the processes seen, none does that much I/O with all its files on vda"
         in fired(other_program(none_fits)).text
     )
 
