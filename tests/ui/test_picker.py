@@ -303,8 +303,12 @@ async def test_typing_narrows_the_list_and_escape_drops_it() -> None:
         # q leaves the screen; after a slash it is a letter
         await pilot.press("slash", "q")
         assert names(app) == [] and isinstance(app.screen, HomeScreen)
-        assert "filter: q" in app.screen.query_one(KeyLine).text
-        await pilot.press("backspace", "q")
+        keys = app.screen.query_one(KeyLine)
+        assert "filter: q" in keys.text and "Esc Clear" in keys.text
+        assert "r Run" not in keys.text and "q Quit" not in keys.text
+        await pilot.press("backspace")
+        assert "r Run" in keys.text and "q Quit" in keys.text
+        await pilot.press("q")
         await settle(pilot)
     assert app.return_value == 0
 

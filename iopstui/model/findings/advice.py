@@ -80,7 +80,7 @@ HINTS: Mapping[str, str] = {
     "repeat": "compare them again (c): with one run each it may be chance",
     # who else uses the disk
     "limit": "the limit {} of {} may be raised, or lifted",
-    "program": "see who uses the disk, as root: iopstui why",
+    "program": "see who uses the disk (root sees all): iopstui why",
     "cgroups": "u and Tab show all cgroups; systemctl set-property or the container's limits may "
     "hold it back (IOWriteBandwidthMax=, IOReadBandwidthMax=)",
     "hog": "run process {} at another time; a limit may hold it back, too (io.max, "

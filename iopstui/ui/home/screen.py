@@ -96,6 +96,8 @@ DIRECTORY_WORDS = (
 FIRST_RUN = "First time? Enter: watch a disk · r: run a job (reads only)" + "".join(
     f" · {key}: {title.lower()}" for key, title, _ in FEATURE_ACTIONS
 )
+FILTERING = (("Enter", "Watch", "screen.act('watch')"), ("↑ ↓", "Choose", ""), ("Esc", "Clear", ""))
+"""The keys while a filter is typed, to which all letters belong."""
 FOOTER_HINTS = (
     ("Enter", "Watch", "screen.act('watch')"), ("r", "Run", "screen.act('run')"),
     ("space", "Mark", "screen.mark"), ("p", "Partitions", "screen.partitions"), FILTER_HINT,
@@ -579,7 +581,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             self._charts.paint(name, activity.history, activity.rates)
 
     def apply_filter(self) -> None:
-        self._keys.show(self._footer_hints, self.filter_hint)
+        self._keys.show(FILTERING if self._typing else self._footer_hints, self.filter_hint)
         self._fill_table()
         self.query_one(RecentRecordings).filter(self.matches)
         if not self._table.row_count:
