@@ -168,10 +168,11 @@ def _ranked(text: str, who: str) -> Iterator[tuple[str, str]]:
                   for aside in asides if len(shorter) >= aside.start()]  # fmt: skip
         texts.append(shorter)
         if not who:
-            texts += _without_details(shorter)
+            *_, least = less = [*_without_details(shorter)]
+            texts += [*less, least.removesuffix(MEAN)]
     whole = [*texts]
-    for less in _LESS if who else ():
-        texts.append(less.sub("", texts[-1]))
+    if who:
+        texts += _without_details(texts[-1])
     here = _WAY.sub("", who)
     forms = [one for name in (who, here) for one in (name, name.removesuffix(_OF_BYTES))]
     for words in (texts, [texts[-1].removesuffix(MEAN)] * bool(who)):
@@ -184,7 +185,6 @@ def _without_details(text: str) -> Iterator[str]:
     for less in _LESS:
         text = less.sub("", text)
         yield text
-    yield text.removesuffix(MEAN)
 
 
 def _rest(text: str, end: re.Match[str]) -> str:
