@@ -473,8 +473,12 @@ def test_a_loop_device_goes_on_below_its_file(tree: Tree, tmp_path: Path) -> Non
     tree.disk("loop0", VIRTUAL, "7:0", loop__backing_file=str(image))
     devices = read_devices(tree.roots)
     assert device_tree("loop0", devices, tree.roots) == ("loop0", "sda")
-    for state, layer in (("0", None), ("1", DIRECT_LOOP)):
+    mount = f"2 1 {os.major(number)}:{os.minor(number)} / / rw - {{}} /dev/sda rw\n"
+    for state, kind, layer in (
+        ("0", "ext4", None), ("1", "ext4", DIRECT_LOOP), ("1", "btrfs", None),
+    ):  # fmt: skip
         (tree.roots.sys / "class/block/loop0/loop/dio").write_text(f"{state}\n")
+        tree.proc("self/mountinfo", mount.format(kind))
         link = device_links(("loop0",), devices, tree.roots)[0]
         assert (link.below, link.layer) == (("sda",), layer)
     image.unlink()

@@ -29,6 +29,7 @@ from iopstui.model.block.target import (
     Target,
     combine_targets,
 )
+from iopstui.model.findings.accounts import MOVE_DATA
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]
@@ -222,8 +223,15 @@ def device_links(tree: Sequence[str], devices: Devices, roots: Roots) -> tuple[D
 
 
 def _is_direct_loop(device: BlockDevice, roots: Roots) -> bool:
+    """Whether a loop device reads from the disk what is read from it, and no more. A file system
+    that compresses files reads all of a compressed extent."""
     place = roots.sys / "class/block" / device.name / "loop/dio"
-    return device.kind == "loop" and read_int(place) == 1
+    if device.kind != "loop" or read_int(place) != 1 or not device.backing_file:
+        return False
+    info = _stat(Path(device.backing_file))
+    file = os.path.realpath(device.backing_file)
+    mount = mount_of(file, info.st_dev, read_own_mounts(roots)) if info else None
+    return mount is not None and mount.fstype not in MOVE_DATA
 
 
 def device_of_path(path: str, roots: Roots, devices: Devices) -> str | None:

@@ -84,24 +84,25 @@ class OtherIo:
 
     @property
     def text(self) -> str:
-        """A sentence: "54.6k of 82.2k I/Os a second on vda were not this job's (reads)"."""
+        """A sentence: "at least 54.6k of 82.2k I/Os a second on vda were not this job's"."""
         kind, shares = f" ({self.kind})" if self.kind else "", self._shares
         if shares.ios_s >= shares.bytes_s:
             amounts = f"{units.number(self.others.ios_s)} of {units.number(self.total.ios_s)} I/Os"
         else:
             amounts = f"{units.size(self.others.bytes_s)} of {units.size(self.total.bytes_s)}"
-        return f"{amounts} a second on {self.name} were not this job's{kind}"
+        return f"at least {amounts} a second on {self.name} were not this job's{kind}"
 
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
     """Disturbances of a run: ``others`` is the share (0..1) of others' I/O (``None``: unknown),
-    ``reasons`` are sentences on everything that spoils the figures, ``irq_cpus`` the CPU that
-    served each interrupt of the devices."""
+    ``others_on`` the disk where they did it, ``reasons`` are sentences on everything that spoils
+    the figures, ``irq_cpus`` the CPU that served each interrupt of the devices."""
 
     others: float | None = None
     reasons: tuple[str, ...] = ()
     irq_cpus: Mapping[str, int] = field(default_factory=dict)
+    others_on: tuple[str, ...] = ()
 
 
 class _Mean:
@@ -238,7 +239,8 @@ class DisturbanceMeter:
         irq_cpus = {str(irq): cpus[-1] for irq, cpus in sorted(self._irqs.items())}
         share = worst.share if worst is not None else 0.0
         known = worst is not None and (share > 0 or not self._may_be_all_its_own)
-        return Disturbance(share if known else None, tuple(reasons), irq_cpus)
+        where = (worst.name,) if worst is not None and share > 0 else ()
+        return Disturbance(share if known else None, tuple(reasons), irq_cpus, where)
 
     def _partly_cached(self) -> Iterator[str]:
         """Loop devices whose file was partly in the page cache. The next run reads the same blocks
@@ -396,6 +398,8 @@ class _Measured(Protocol):
     @property
     def others(self) -> float | None: ...
     @property
+    def others_on(self) -> tuple[str, ...]: ...
+    @property
     def disturbed(self) -> tuple[str, ...]: ...
     @property
     def irq_cpus(self) -> Mapping[str, int]: ...
@@ -421,10 +425,11 @@ def disturbance_text(runs: Sequence[_Measured], unit: str = "run") -> str:
     worst = max(disturbed, key=lambda run: run.others or 0.0)
     shares = [100 * (run.others or 0.0) for run in disturbed]
     span = span_text(min(shares), max(shares))
-    amount = f"others did {span} of the I/Os or bytes; " if round(max(shares)) else ""
+    did = f"others did {span} of the I/Os or bytes{_on(disturbed)}; "
+    did = did if round(max(shares)) else ""
     which = f"worst {unit}: " if len(disturbed) > 1 else ""
     share = f"{len(disturbed)} of {units.counted(len(runs), unit)}"
-    text = f"{share}, {amount}{which}{'; '.join(worst.disturbed)}"
+    text = f"{share}, {did}{which}{'; '.join(worst.disturbed)}"
     return f"{text}; {moved}" if moved else text
 
 
@@ -446,11 +451,16 @@ def span_text(low: float, high: float) -> str:
 
 
 def uncertainty_text(runs: Sequence[_Measured]) -> str:
-    """A note that others used the disk: ", on a shared disk: others did up to 66 % of its I/Os or
-    bytes" (how much more the job would have done alone is not known). "" without any
-    disturbance."""
-    shares = [run.others or 0.0 for run in runs if run.disturbed]
-    if max(shares, default=0.0) >= DISTURBING_SHARE:
-        most = 100 * max(shares)
-        return f", on a shared disk: others did up to {most:.0f} % of its I/Os or bytes"
-    return ", while the runs were disturbed" if shares else ""
+    """A note that others used the disk: "others did up to 66 % of the I/Os or bytes of vda" (how
+    much more the job would have done alone is not known). "" without any disturbance."""
+    disturbed = [run for run in runs if run.disturbed]
+    most = 100 * max((run.others or 0.0 for run in disturbed), default=0.0)
+    if most >= 100 * DISTURBING_SHARE:
+        return f"others did up to {most:.0f} % of the I/Os or bytes{_on(disturbed)}"
+    return "the runs were disturbed" if disturbed else ""
+
+
+def _on(runs: Sequence[_Measured]) -> str:
+    """The disks where others did most of their I/O, " of vda"; "" if that is not recorded."""
+    names = dict.fromkeys(name for run in runs for name in run.others_on)
+    return f" of {' and '.join(names)}" if names else ""

@@ -200,20 +200,38 @@ def curves_along(plan: Plan, axis: Axis, runs: Sequence[PointT]) -> list[LoadCur
 
 
 def curve_text(curve: LoadCurve[PointT]) -> str:
-    """The recommended load, its gain and cost, and how certain that is; "" for a single point."""
+    """The recommended load, its gain and cost, the load with the most IOPS if that is another, and
+    how certain this is; "" for a single point."""
     if len(curve.points) < 2:
         return ""
     points, names = [event.point for event in curve.points], curve.names
-    place = _recommended_index(points, curve.uncertain_knee)
+    place, most = _recommended_index(points, curve.uncertain_knee), _most_index(points)
     fixed = " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
-    choice = f"{names[place]}{_reason(curve)}: {_figures(points[place])}"
-    choice += _beside_the_least(points, names, place) + _beside_the_most(points, names, place)
-    if 2 * sum(bool(point.disturbed) for point in points) > len(points):
-        start = f"Can't tell with {fixed}" if fixed else "Can't tell"
-        doubt = _disturbance(points) or curve.doubt
-        return f"{start}: {doubt}. By these figures it would be {choice}."
-    start = f"With {fixed}, take" if fixed else "Take"
-    return f"{start} {choice}. {_certainty(curve)}."
+    doubtful = 2 * sum(bool(point.disturbed) for point in points) > len(points)
+    doubt = uncertainty_text(points) or curve.doubt
+    start = f"Can't tell for sure: {doubt}. As measured" if doubtful else ""
+    start = f"{start}, with {fixed}" if start and fixed else start or (fixed and f"With {fixed}")
+    take = f"{start}, take" if start else "Take"
+    at = f"{names[place]}{_reason(curve)}: {_figures(points[place])}"
+    if most != place and points[most].iops >= (1 + NOISE_DIP) * points[place].iops > 0:
+        rises = " (still rising: try larger values)" if _still_rises(points, most) else ""
+        text = f"{take} {names[most]} for the most IOPS{rises}: {_figures(points[most])}"
+        text += f"; or {at}, {_less_than(points[most], points[place])}"
+    else:
+        text = f"{take} {at}{_beside_the_least(points, names, place)}"
+        text += _beside_the_most(points, names, place)
+    return f"{text}." if doubtful else f"{text}. {_certainty(curve)}."
+
+
+def _most_index(points: Sequence[Point]) -> int:
+    """The index of the first point with the most IOPS."""
+    return max(range(len(points)), key=lambda n: points[n].iops)
+
+
+def _still_rises(points: Sequence[Point], most: int) -> bool:
+    """Whether the point with the most IOPS is the largest load, and clearly above all others."""
+    before = max((point.iops for point in points[:most]), default=0.0)
+    return most == len(points) - 1 and points[most].iops > (1 + NOISE_DIP) * before > 0
 
 
 def _beside_the_least(points: Sequence[Point], names: Sequence[str], place: int) -> str:
@@ -234,13 +252,18 @@ def _beside_the_most(points: Sequence[Point], names: Sequence[str], place: int) 
     most = max(beyond, key=lambda n: points[n].iops)
     if points[most].iops <= at.iops:
         most = beyond[-1]
-    before = max(point.iops for point in points[:most])
-    rises = most == beyond[-1] and points[most].iops > (1 + NOISE_DIP) * before > 0
-    highest = points[most].iops == max(point.iops for point in points)
     percent = 100 * (points[most].iops / at.iops - 1)
-    word = " (still rising)" if rises else " (most IOPS)" if highest and percent >= 0.5 else ""
-    change = f"{percent:+.0f} % IOPS"
-    return f"; {names[most]}{word}: {change}{_latency_growth(at, points[most], ',')}"
+    word = " (most IOPS)" if most == _most_index(points) and percent >= 0.5 else ""
+    growth = _latency_growth(at, points[most], ",")
+    return f"; {names[most]}{word}: {percent:+.0f} % IOPS{growth}"
+
+
+def _less_than(most: Point, at: Point) -> str:
+    """What the point ``at`` gives up and saves, compared with the point with the most IOPS."""
+    text = f"{100 * (1 - at.iops / most.iops):.0f} % fewer IOPS"
+    if not most.latency_ns or at.latency_ns is None:
+        return text
+    return f"{text} with {100 * at.latency_ns / most.latency_ns:.0f} % of the latency"
 
 
 def _recommended_index(points: Sequence[Point], knee: Knee | None) -> int:
@@ -274,7 +297,7 @@ def _certainty(curve: LoadCurve[PointT]) -> str:
     """How far to trust the recommended point."""
     points = [event.point for event in curve.points]
     knee, within = curve.uncertain_knee, curve.knee_within
-    if doubt := _disturbance(points) or curve.doubt:
+    if doubt := uncertainty_text(points) or curve.doubt:
         return f"Not sure: {doubt}"
     if knee is None:
         return f"A rough choice: only {counted(len(points), 'value')} measured"
@@ -284,14 +307,8 @@ def _certainty(curve: LoadCurve[PointT]) -> str:
         return ONCE
     first, last = (dict(curve.points[index].settings)[curve.axis.name] for index in within)
     if first == last:
-        return "The repeats exclude every other measured value (95 %)"
-    return f"The repeats leave open any value from {first} to {last} (95 %)"
-
-
-def _disturbance(points: Sequence[Point]) -> str:
-    """A note that others used the disk during these runs; "" if none did."""
-    text = uncertainty_text(points).removeprefix(", ")
-    return text and f"measured {text}"
+        return "For the best ratio the repeats exclude every other measured value (95 %)"
+    return f"For the best ratio the repeats leave open any value from {first} to {last} (95 %)"
 
 
 def interval_text(within: tuple[float, float] | None, show: Callable[[float], str]) -> str:
@@ -465,7 +482,7 @@ def recommended_value(points: Sequence[Point], names: Sequence[str], varied: Seq
     unit, best = "MiB/s" if sizes else "IOPS", max(amounts)
     near = [n for n, amount in enumerate(amounts) if amount >= (1 - NOISE_DIP) * best]
     place = amounts.index(best)
-    doubt, runs = _disturbance(points), min(point.runs for point in points)
+    doubt, runs = uncertainty_text(points), min(point.runs for point in points)
     sure = f"Not sure: {doubt}" if doubt else ONCE if runs == 1 else f"Means of {runs} runs"
     if not _WORK_OPTIONS.isdisjoint(varied):
         most = f"Most {unit}: {names[place]}, {_figures(points[place])}"

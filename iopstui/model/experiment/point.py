@@ -178,6 +178,8 @@ class Point:
         "ns", "95 % interval of the latency", join=_first)  # fmt: skip
     others: float | None = row(
         "share", "share of the device's I/O that was not the job's", join=_most)  # fmt: skip
+    others_on: tuple[str, ...] = row(
+        "", "the disk where others did that share", join=_all_texts, default=())  # fmt: skip
     disturbed: tuple[str, ...] = row(
         "", "what spoiled them, in sentences", join=_all_texts, default=())  # fmt: skip
     irq_cpus: Mapping[str, int] = row(
@@ -294,7 +296,8 @@ def point_from_json(data: Mapping[str, Any]) -> Point:
         values[name] = {int(cpu): float(share) for cpu, share in values.get(name, {}).items()}
     for name in ("seconds", "ios", "iops", "bw"):
         values[name] = values[name] + 0
-    values["disturbed"] = tuple(map(str, values.get("disturbed", ())))
+    for name in ("disturbed", "others_on"):
+        values[name] = tuple(map(str, values.get(name, ())))
     return Point(**values)
 
 
@@ -450,7 +453,10 @@ class PointMeter:
         if self._disturbances is None:
             return {}
         found = self._disturbances.result()
-        return {"others": found.others, "disturbed": found.reasons, "irq_cpus": found.irq_cpus}
+        return {
+            "others": found.others, "others_on": found.others_on, "disturbed": found.reasons,
+            "irq_cpus": found.irq_cpus,
+        }  # fmt: skip
 
     def _share_above_mean(self) -> float | None:
         """The share of I/Os in buckets above the mean of the same latency."""

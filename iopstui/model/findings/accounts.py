@@ -282,11 +282,12 @@ def _lower_account(frame: Frame, lower: str, upper: str, layer: str | None) -> A
 def lower_limits(upper: Flows, name: str, layer: str | None) -> Flows:
     """The most I/O on lower devices that the device ``name`` can have caused with its own. The page
     cache of a loop device's file reads ahead, from a file that it has parts of many times as much
-    as was asked for, and writes later; some layers write a journal first."""
+    as was asked for, and writes later; past the page cache it reads what was asked for, and where
+    the file system has put that. Some layers write a journal first."""
     most = dict(upper)
     if name.startswith("loop"):
-        is_direct = layer == DIRECT_LOOP
-        most[READS] = Flow(inf, 2 * upper[READS].bytes_s, inf) if is_direct else UNLIMITED
+        is_direct, asked = layer == DIRECT_LOOP, upper[READS].bytes_s
+        most[READS] = Flow(inf, asked + METADATA_BYTES, inf) if is_direct else UNLIMITED
         most[WRITES] = most[FLUSHES] = UNLIMITED
     elif name.startswith("dm-") and layer not in DIRECT_LAYERS:
         most[WRITES], most[FLUSHES] = upper[WRITES].times(2), UNLIMITED

@@ -130,13 +130,13 @@ def test_a_neighbour_of_a_tenth_disturbs(share: float) -> None:
 def test_the_reason_names_the_amounts_the_device_and_the_kind() -> None:
     reads = found(frame(82_200, iops=27_600))
     assert reads.reasons == (
-        "53.0k of 82.2k I/Os a second on vda were not this job's (reads)",
+        "at least 53.0k of 82.2k I/Os a second on vda were not this job's (reads)",
     )  # fmt: skip
     large = found(frame(1000, 1000, size=1 << 20, iops=1000))
-    assert large.reasons == ("1.91 GiB of 1.95 GiB a second on vda were not this job's",)
+    assert large.reasons == ("at least 1.91 GiB of 1.95 GiB a second on vda were not this job's",)
     flushes = found(frame(1000, 5000, flushes=5000, iops=1000))
     assert flushes.reasons == (
-        "4.90k of 6.00k I/Os a second on vda were not this job's (flushes)",
+        "at least 4.90k of 6.00k I/Os a second on vda were not this job's (flushes)",
     )  # fmt: skip
 
 
@@ -195,7 +195,9 @@ def test_a_neighbour_on_the_disk_below_a_partition_or_a_dm_device() -> None:
     disks = {"dm-0": made.disk(1000), "sda1": made.disk(1000), "sda": made.disk(3000)}
     seconds = replace(frame(1000), disks=disks, opened=("dm-0",))
     told = found(seconds, target=target)
-    assert told.reasons == ("2.00k of 3.00k I/Os a second on sda were not this job's (reads)",)
+    assert told.reasons == (
+        "at least 2.00k of 3.00k I/Os a second on sda were not this job's (reads)",
+    )
 
 
 def test_a_disk_below_that_has_none_of_the_job_s_io_disturbs_nothing() -> None:
@@ -233,7 +235,7 @@ def test_what_the_kernel_reads_ahead_of_a_loop_device_s_file_is_not_others() -> 
     seconds = replace(frame(1000), disks=disks, opened=("loop0",))
     direct = found(seconds, target=target)
     assert direct.others == pytest.approx(0.98, abs=0.01)
-    assert "344 MiB of 352 MiB a second on vda were not this job's" in direct.reasons[0]
+    assert "346 MiB of 352 MiB a second on vda were not this job's" in direct.reasons[0]
     cached = replace(target, links=(DeviceLinks("loop0", ("vda",)), DeviceLinks("vda")))
     told = found(seconds, target=cached)
     assert told.others == 0 and told.reasons == (
@@ -301,9 +303,10 @@ class Disturbed:
 
     def __init__(
         self, others: float | None = None, disturbed: tuple[str, ...] = (),
-        irq_cpus: dict[str, int] | None = None,
+        irq_cpus: dict[str, int] | None = None, others_on: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         self.others, self.disturbed, self.irq_cpus = others, disturbed, irq_cpus or {}
+        self.others_on = others_on
 
 
 def test_texts_say_how_many_runs_by_what_and_by_how_much() -> None:
@@ -315,9 +318,8 @@ def test_texts_say_how_many_runs_by_what_and_by_how_much() -> None:
         "1 of 2 points, others did 12 % of the I/Os or bytes; little"
     )
     assert disturbance_text(runs[1:2]) == ""
-    shared = ", on a shared disk: others did up to 66 % of its I/Os or bytes"
-    assert uncertainty_text(runs) == shared
-    assert uncertainty_text([Disturbed(0.0, ("CPU 1 was full",))]) == (
-        ", while the runs were disturbed"
-    )
+    assert uncertainty_text(runs) == "others did up to 66 % of the I/Os or bytes"
+    runs[0].others_on = runs[2].others_on = ("vda",)
+    assert uncertainty_text(runs) == "others did up to 66 % of the I/Os or bytes of vda"
+    assert uncertainty_text([Disturbed(0.0, ("CPU 1 was full",))]) == "the runs were disturbed"
     assert uncertainty_text(runs[1:2]) == ""

@@ -129,8 +129,40 @@ def test_a_curve_that_still_rises_at_its_end_says_so(last: int, rising: bool) ->
         for place, (event, value) in enumerate(zip(made, iops, strict=True))
     ]
     (curve,) = load_curves(replace(LINE, repeats=1), events)
-    assert ("iodepth=64 (still rising): " in curve_text(curve)) is rising
-    assert ("iodepth=64 (most IOPS): " in curve_text(curve)) is (last == 37_000)
+    text = curve_text(curve)
+    assert text.startswith(
+        f"Take iodepth=64 for the most IOPS{rising * ' (still rising: try larger values)'}: "
+    ) is (last > 30_000), text
+
+
+def test_a_sweep_answers_for_most_iops_and_for_the_best_ratio() -> None:
+    """Asked for the best throughput, somebody took the point with the best ratio for it."""
+    figures = (15_000, 66_000), (34_500, 115_000), (56_400, 283_000), (64_000, 499_000)
+    plan = replace(LINE, axes=(replace(LINE.axes[0], values=("1", "4", "16", "32")),))
+    runs = made_sweeps.finished(plan)
+
+    def text(most: int, *disturbed: int) -> str:
+        why, rates = ("another program",), (*figures[:3], (most, figures[3][1]))
+        events = [
+            replace(run, point=replace(
+                run.point, iops=iops, bw=4096 * iops, latency_ns=latency,
+                disturbed=why * (n in disturbed), others=0.3, others_on=("vda",)))
+            for n, (run, (iops, latency)) in enumerate(zip(runs, rates, strict=True))
+        ]  # fmt: skip
+        return curve_text(load_curves(plan, events)[0])
+
+    both = (
+        "take iodepth=32 for the most IOPS (still rising: try larger values): 64.0k IOPS, 250 "
+        "MiB/s at 499 µs (mean); or iodepth=4 (best ratio of IOPS to latency): 34.5k IOPS, 135 "
+        "MiB/s at 115 µs (mean), 46 % fewer IOPS with 23 % of the latency."
+    )
+    assert (
+        text(64_000) == f"T{both[1:]} Each point ran once: 3 repeats would show how sure this is."
+    )
+    of_vda = "others did up to 30 % of the I/Os or bytes of vda."
+    assert text(64_000, 0) == f"T{both[1:]} Not sure: {of_vda}"
+    assert text(64_000, 0, 1, 2) == f"Can't tell for sure: {of_vda} As measured, {both}"
+    assert text(37_000).startswith("Take iodepth=16 for the most IOPS: 56.4k IOPS")
 
 
 def test_the_true_knee_is_within_in_95_of_100_sweeps() -> None:
@@ -151,7 +183,7 @@ def test_no_knee_is_claimed_of_a_curve_that_dips() -> None:
     (curve,) = load_curves(LINE, runs)
     assert curve.knee is None and curve.uncertain_knee is not None
     (words, *_) = conclusions(measured_points(LINE, runs), [curve])
-    assert words.startswith("Take iodepth=8 ") and "Not sure: IOPS fall at iodepth=16" in words
+    assert "; or iodepth=8 (best ratio of" in words and "Not sure: IOPS fall at iodepth=16" in words
     # a device may do less under the deepest queues
     falling = [scaled(one, 0.5**n) if n else one for n, one in enumerate(runs[:3])]
     assert not load_curves(LINE, falling)[0].doubt
@@ -182,23 +214,21 @@ def test_disturbed_points_show_no_knee_but_a_recommendation_with_its_doubt() -> 
     runs = made_sweeps.finished(LINE)
     calm = conclusions(measured_points(LINE, runs), load_curves(LINE, runs))
     why = ("54.6k of 82.2k I/Os a second on vda were not this job's (reads)",)
-    runs[2] = scaled(runs[2], 1.0, disturbed=why, others=0.664)
+    runs[2] = scaled(runs[2], 1.0, disturbed=why, others=0.664, others_on=("vda",))
     curves = load_curves(LINE, runs)
     assert curves[0].knee is None and "Not sure" not in " ".join(calm)
     first, second, *_ = conclusions(measured_points(LINE, runs), curves)
     assert second == (
-        f"disturbed: #3: 1 of {len(runs)} points, others did 66 % of the I/Os or bytes; {why[0]}"
+        f"disturbed: #3: 1 of {len(runs)} points, others did 66 % of the I/Os or bytes of vda; {why[0]}"
     )
     assert first.startswith("Take iodepth=16 ")
-    assert first.endswith(
-        "Not sure: measured on a shared disk: others did up to 66 % of its I/Os or bytes."
-    )
-    most = [scaled(run, 1.0, disturbed=why, others=0.664) if n else run
+    assert first.endswith("Not sure: others did up to 66 % of the I/Os or bytes of vda.")
+    most = [scaled(run, 1.0, disturbed=why, others=0.664, others_on=("vda",)) if n else run
             for n, run in enumerate(runs)]  # fmt: skip
     first, *_ = conclusions(measured_points(LINE, most), load_curves(LINE, most))
     assert first.startswith(
-        "Can't tell: measured on a shared disk: others did up to 66 % of its I/Os or bytes. By "
-        "these figures it would be iodepth=16 "
+        "Can't tell for sure: others did up to 66 % of the I/Os or bytes of vda. As measured, take "
+        "iodepth=16 "
     )
 
 

@@ -121,7 +121,8 @@ def test_what_is_left_out_is_said() -> None:
         job_text(workload(rare), OPEN)
 
 
-NAMES = st.text(max_size=60).filter(bool)
+# what the file system does for itself is left out of a job
+NAMES = st.text(max_size=60).filter(lambda name: name not in ("", METADATA_PROCESS))
 
 
 @given(NAMES, NAMES, st.sampled_from([OPEN, CLOSED]))
