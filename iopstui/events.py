@@ -339,7 +339,8 @@ class ExperimentFinished:
 class StepFinished:
     """A fio run ended. ``summary`` has fio's own final figures (output/summary.py prints them as a
     table); ``document`` is fio's JSON report without its histograms (not in JSON lines); ``error``
-    says in one sentence why it failed, or is empty, and ``hint`` how to fix it."""
+    says in one sentence why it failed, or is empty, and ``hint`` how to fix it. ``disturbed``: what
+    spoiled the run's figures, in sentences (a point of an experiment has it in its own event)."""
 
     kind: ClassVar[str] = "step_finished"
 
@@ -352,6 +353,7 @@ class StepFinished:
     fio_log: tuple[str, ...] = ()
     hint: str = ""
     document: Mapping[str, object] = field(default_factory=dict)
+    disturbed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,8 @@ class NarratedSink:
                 self._total.add_frame(event.frame)
                 self._run.add(event.frame)
             case StepFinished() if event.summary:
-                text = summary_text(event.summary, self._total, self._run.waits.value, self._answer)
+                figures = self._total, self._run.waits.value, self._answer
+                text = summary_text(event.summary, *figures, event.disturbed)
                 text = replace_unprintable(text, self._err.encoding)
                 self._err.write(f"\n{text}\n")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -87,12 +87,14 @@ def summary_text(
     frames_total: FramesTotal | None,
     waits: Waits | None = None,
     answer: Answer | None = None,
+    disturbed: Sequence[str] = (),
 ) -> str:
     """A table of at most 80 columns with exact figures, from ``model.summary.fio_summary``.
     ``frames_total`` sums the frames of the same run: with it, the last lines say whether the frames
     have as many I/Os and bytes as fio's independent counters. ``waits`` says where the run's I/Os
     were in flight on average. ``answer`` is the last answer in the run; it is left out if it only
-    has the figures of a single second. If there are many rows, only the groups' sums are shown."""
+    has the figures of a single second. ``disturbed``: what spoiled the figures, in sentences. If
+    there are many rows, only the groups' sums are shown."""
     rows = summary["rows"]
     by_device = len(rows) <= MAX_ROWS
     lines = []
@@ -116,6 +118,8 @@ def summary_text(
     lines += _errors(rows)
     if waits is not None:
         lines += _wrapped(waits_line(waits))
+    if disturbed:
+        lines += _wrapped(printable(f"disturbed: {'; '.join(disturbed)}"))
     if frames_total is not None:
         lines += _wrapped(reconciliation(summary, frames_total), 0)
     return "\n".join(lines)

@@ -140,7 +140,7 @@ class TableSink:
             self._slowest, self._share = SlowestTotal(), RunShare()
         elif isinstance(event, StepFinished) and event.summary:
             figures = self._total, self._run.waits.value, self._answer
-            self._print("\n" + summary_text(event.summary, *figures))
+            self._print("\n" + summary_text(event.summary, *figures, event.disturbed))
             more = (
                 probe_text(self._probed), slowest_text(self._slowest),
                 slow_ios_text(event.summary), drives_text(self._drives),

@@ -22,7 +22,7 @@ from iopstui.model.experiment.point import POINT
 from iopstui.model.metrics.run_figures import MarkInterval, MarkIntervals
 from iopstui.model.metrics.run_history import DONE, FAILED, RUNS, STOPPED, RunHistory, RunRow
 from iopstui.tables import Column, head_line, row_line
-from iopstui.text import printable
+from iopstui.text import printable, wrapped
 
 WIDTH = 80
 
@@ -42,8 +42,11 @@ def _ending(outcome: str) -> str:
 
 COMPARED_S = 1.5
 """A sentence does not compare with a run that measured less, as a point of a sweep may have."""
+DISTURBED = "~"
+"""Mark before a run, or a point, that was disturbed; its outcome says by what."""
 RUN_COLUMNS = (
-    Column("step", "run", 4),
+    Column("step", "run", 4, read=lambda row: run_number(row),
+           key=lambda row: row.step),
     Column("what", "what was changed", 27, printable, left=True,
            read=lambda row: row.what_and_point),
     _figure("iops", 5), Column("to_before", "change", 8, f.change), _figure("bw", 5, 1),
@@ -67,6 +70,16 @@ MARK_COLUMNS = (
     _figure("bw", 7), _figure("p99_ns", 8), RUN_COLUMNS[-2],
 )  # fmt: skip
 """IOPS and MiB/s are means. If no job ran, they are the device's and marked with a "d"."""
+
+
+def run_number(row: RunRow) -> str:
+    """The number of a run, with a mark if it was disturbed."""
+    return f"{DISTURBED * bool(row.disturbed)}{row.step}"
+
+
+def disturbed_mark(rows: Sequence[RunRow]) -> str:
+    """What the mark of a disturbed run means; "" if none of these has it."""
+    return f"{DISTURBED} disturbed" if any(row.disturbed for row in rows) else ""
 
 
 def run_columns(rows: Sequence[RunRow], columns: Sequence[Column] = RUN_COLUMNS) -> list[Column]:
@@ -102,7 +115,7 @@ def add_run_event(history: RunHistory, event: Event) -> None:
             history.note_tunable_change(event.device, event.name, event.before, event.now)
         case StepFinished():
             outcome = FAILED if event.error else STOPPED if event.interrupted else DONE
-            history.finish_run(event.step, outcome)
+            history.finish_run(event.step, outcome, event.disturbed)
 
 
 def add_mark_event(mark_intervals: MarkIntervals, event: Event) -> None:
@@ -142,7 +155,7 @@ def run_figures(row: RunRow, with_p50: bool = False) -> str:
         text += f", p99 {f.latency(row.p99_ns)}"
     if row.to_before is not None and min(row.seconds or 0.0, row.before_s or 0.0) >= COMPARED_S:
         text += f", {f.change(row.to_before)} to run {row.before}"
-    return text
+    return f"{text}, disturbed; {'; '.join(row.disturbed)}" if row.disturbed else text
 
 
 def run_table_rows(rows: Sequence[RunRow]) -> Iterator[str]:
@@ -152,3 +165,7 @@ def run_table_rows(rows: Sequence[RunRow]) -> Iterator[str]:
     yield head_line(columns)
     for row in rows:
         yield row_line(columns, row)
+    for row in rows:
+        if row.disturbed:
+            text = f"{DISTURBED} run {row.step} was disturbed: {'; '.join(row.disturbed)}"
+            yield from wrapped(printable(text), 1, 3, WIDTH).split("\n")

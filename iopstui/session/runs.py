@@ -277,6 +277,7 @@ class Runs:
             self.began_ns = context.clock.monotonic_ns()
             binding = run.prepared.binding
             findings.begin_run(run.prepared.text, binding is not None)
+            self._sampling.begin_run(findings.shape)
             if binding is not None:
                 self._report_binding(binding)
         else:
@@ -506,6 +507,7 @@ class Runs:
             events.StepFinished(
                 self._context.now(), self._current.step, code, error, interrupted, summary,
                 tuple(run.messages), document=without_bins(run.document),
+                disturbed=self._sampling.end_run(),
             )
         )  # fmt: skip
 

@@ -15,6 +15,7 @@ from iopstui import format as f
 from iopstui.discovery import feature_modules
 from iopstui.model.answer.judge import WINDOW
 from iopstui.model.figures.disk import DiskRates
+from iopstui.session.run_rows import DISTURBED
 from iopstui.tables import Column
 from iopstui.ui.actions import help_rows
 from iopstui.ui.core import key
@@ -22,7 +23,7 @@ from iopstui.ui.core.preferences import MOVED, keys_moved
 from iopstui.ui.dashboard.panels import cpu_panel, kernel_panel
 from iopstui.ui.dialogs.text import TextScreen, TypeToFilter
 from iopstui.ui.draw.style import BOLD, KEY, Charset
-from iopstui.ui.experiment.rows import DISTURBED, DISTURBED_MEANING
+from iopstui.ui.experiment.rows import DISTURBED_MEANING
 from iopstui.ui.experiment.rows import HELP as EXPERIMENT_HELP
 from iopstui.ui.home import screen as home
 from iopstui.ui.keys import FEATURE_PARTS, LIVE_ACTIONS, REPLAY_ONLY

@@ -104,6 +104,14 @@ def test_rows_of_a_group_are_summed() -> None:
     assert summary["total"]["read"]["iops"] == group["directions"]["read"]["iops"]
 
 
+def test_what_disturbed_the_run_stands_below_its_figures() -> None:
+    summary = fio_summary(statuses("3.42-a-randread-grp")[-1])
+    why = ("at least 94.6 MiB of 278 MiB a second on vda were not this job's", "CPU 1 was full")
+    lines = summary_text(summary, None, disturbed=why).splitlines()
+    assert " ".join(" ".join(lines[-2:]).split()) == f"disturbed: {why[0]}; {why[1]}"
+    assert lines[:-2] == summary_text(summary, None).splitlines()
+
+
 def test_rates_of_stonewalled_stages_are_not_summed() -> None:
     summary = fio_summary(statuses("3.42-d-stonewall")[-1])
     assert len(summary["sums"]) == 2

@@ -9,7 +9,13 @@ from session_frames import session
 from iopstui import events
 from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.model.metrics.run_history import DONE, FAILED, STOPPED, RunHistory, RunRow
-from iopstui.session.run_rows import WIDTH, add_run_event, run_table_rows
+from iopstui.session.run_rows import (
+    WIDTH,
+    add_run_event,
+    run_figures,
+    run_number,
+    run_table_rows,
+)
 
 TITLE = "randread 4k  QD {} × 1 job"
 LONG = "randrw 512k  QD 4096 × 512 jobs"
@@ -33,6 +39,18 @@ def test_how_a_run_ended_is_told() -> None:
     for error, interrupted, ended in (("", True, STOPPED), ("no room", False, FAILED)):
         (row,) = rows_of([*told, events.StepFinished(9.0, 1, 1, error, interrupted)])
         assert row.ended == ended
+
+
+def test_a_run_beside_other_load_has_a_mark_and_says_by_what_it_was_disturbed() -> None:
+    told = session("3.33-p-mixed")[:-2]
+    why = ("at least 94.6 MiB of 278 MiB a second on vda were not this job's (reads)", "CPU 1 was")
+    (row,) = rows_of([*told, events.StepFinished(9.0, 1, 0, "", False, disturbed=why)])
+    (calm,) = rows_of([*told, events.StepFinished(9.0, 1, 0, "", False)])
+    assert run_figures(row) == f"{run_figures(calm)}, disturbed; {why[0]}; {why[1]}"
+    assert (run_number(row), run_number(calm)) == ("~1", "1")
+    *_, last, note, more = run_table_rows([calm, row])
+    assert last.split()[0] == "~1" and max(map(len, (note, more))) <= WIDTH
+    assert " ".join((note + more).split()) == f"~ run 1 was disturbed: {'; '.join(why)}"
 
 
 def test_points_of_a_sweep_are_named_in_the_table_and_by_the_next_run() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,41 @@ def test_the_device_counts_what_fio_does(loop: Path, workdir: Path) -> None:
             break
     by_device = sum(frame["kernel"]["disks"][loop.name]["reads"] for frame in frames)
     assert by_device == pytest.approx(total, rel=0.02)
+
+
+@pytest.mark.alone
+def test_a_run_beside_another_program_says_how_much_is_not_its_own(
+    loop: Path, workdir: Path, fio: str
+) -> None:
+    rate = 40 << 20
+    other = subprocess.Popen(
+        [fio, "--name=other", f"--filename={loop}", "--rw=randread", "--bs=64k", "--direct=1",
+         "--readonly", "--time_based", "--runtime=60", f"--rate={rate}", "--eta=never",
+         "--thread"],
+        cwd=workdir, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        result = iopstui(
+            "run", str(loop), "--job", "randread-4k", "--set", "runtime=3", "--set",
+            "rate_iops=2000", "--format", "jsonl", cwd=workdir,
+        )  # fmt: skip
+    finally:
+        other.kill()
+        other.wait()
+    assert result.returncode == 0, result.stderr
+    (ended,) = [line for line in events(result.stdout) if line["event"] == "step_finished"]
+    (said, *_) = ended["disturbed"]
+    parts = re.fullmatch(
+        rf"at least ([\d.]+) MiB of ([\d.]+) MiB a second on {loop.name} were not this job's"
+        r"( \(reads\))?", said,
+    )  # fmt: skip
+    assert parts is not None, said
+    others, total = float(parts[1]), float(parts[2])
+    assert 30 <= others <= 40.5 and total == pytest.approx(40 + 2000 * 4 / 1024, rel=0.1)
+    alone = iopstui("run", str(loop), "--job", "randread-4k", "--set", "runtime=2", "--set",
+                    "rate_iops=2000", "--format", "jsonl", cwd=workdir)  # fmt: skip
+    (ended,) = [line for line in events(alone.stdout) if line["event"] == "step_finished"]
+    assert not [text for text in ended["disturbed"] if "were not this job's" in text]
 
 
 def test_frames_add_up_to_fio_s_total(workdir: Path) -> None:

@@ -220,6 +220,7 @@ def _run(data: ReportData, run: Run) -> dict[str, Any]:
         "whole": not run.is_partial,
         "error": finished.error if finished else None,
         "interrupted": finished.interrupted if finished else None,
+        "disturbed": [*finished.disturbed] if finished else [],
         "summary": finished.summary if finished else None,
         "frames": {"count": run.total.frames, "ios": run.total.ios, "bytes": run.total.bytes},
         "reconciled": reconciled(run),

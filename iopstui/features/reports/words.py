@@ -422,11 +422,13 @@ def job_file_title(data: ReportData) -> str:
 
 
 def verdicts(run: Run) -> Iterator[str]:
-    """The expectations with their outcomes, and whether the run was steady."""
+    """The expectations with their outcomes, whether the run was steady, and what disturbed it."""
     for judged in run.outcomes:
         yield outcome_event_text(judged)
     if run.steady_state is not None:
         yield printable(run.steady_state.text)
+    if run.finished is not None and run.finished.disturbed:
+        yield printable(f"Disturbed: {'; '.join(run.finished.disturbed)}")
 
 
 def findings(data: ReportData) -> Iterator[str]:

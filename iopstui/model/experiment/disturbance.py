@@ -126,11 +126,18 @@ class _FlowSums:
     def __init__(self) -> None:
         self._sums: dict[str, Flow] = dict.fromkeys(KINDS, NOTHING)
         self._peaks = dict(self._sums)
+        self._seconds = 0.0
 
     def add(self, rates: Flows, seconds: float) -> None:
+        self._seconds += seconds
         for kind, rate in rates.items():
             self._sums[kind] += rate.times(seconds)
             self._peaks[kind] = self._peaks[kind].largest(rate)
+
+    @property
+    def means(self) -> Flows:
+        """Rates over the time that was counted."""
+        return self.rates(self._seconds) if self._seconds else self._sums
 
     def rates(self, seconds: float, uncertain_s: float = 0.0) -> Flows:
         """Rates over a run of ``seconds``. Up to ``uncertain_s`` of the counted time may be outside
@@ -165,6 +172,7 @@ class DisturbanceMeter:
         self._disks = {name: _FlowSums() for name in ("", *self._stack)}
         self._least, self._most, self._mixed = _FlowSums(), _FlowSums(), False
         self._seconds = 0.0
+        self._has_begun = False
         self._first_skew: float | None = None
         self._last_skew: float | None = None
         self._end_skew: float | None = None
@@ -175,10 +183,13 @@ class DisturbanceMeter:
 
     def add(self, frame: Frame, measured: bool = True) -> None:
         """Count a frame of the run. Frames that are not ``measured`` count as well: the next
-        figures of fio or of the kernel may cover part of their time."""
+        figures of fio or of the kernel may cover part of their time. What the kernel counted
+        before fio's first figures may be from before the run."""
         if frame.fio is None:
-            self._between.append(frame)
+            if self._has_begun:
+                self._between.append(frame)
             return
+        self._has_begun = True
         self._carried.append((frame.fio, measured))
         if not frame.seconds:
             return
@@ -249,9 +260,7 @@ class DisturbanceMeter:
         for lower, upper, layer in self._lower if self._seconds else ():
             if not upper.startswith("loop"):
                 continue
-            asked, read = (
-                self._disks[name].rates(self._seconds)[READS].bytes_s for name in (upper, lower)
-            )
+            asked, read = (self._disks[name].means[READS].bytes_s for name in (upper, lower))
             share = 1 - read / asked if asked >= MIN_READ else 0.0
             if share < -1 and layer != DIRECT_LOOP:
                 yield (
@@ -301,9 +310,9 @@ class DisturbanceMeter:
 
     def _below(self) -> Iterator[OtherIo | None]:
         """I/O of others on a device below the job's device, which that one does not count. Both
-        devices are read at the same time."""
+        devices are read at the same time, which may be longer than fio's."""
         for lower, upper, layer in self._lower if self._seconds else ():
-            disk, above = (self._disks[name].rates(self._seconds) for name in (lower, upper))
+            disk, above = (self._disks[name].means for name in (lower, upper))
             found = _other_io(lower, disk, disk, above, lower_limits(above, upper, layer))
             if (found.total - found.others).ios_s >= 1.0:
                 yield found

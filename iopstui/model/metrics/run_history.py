@@ -41,7 +41,7 @@ class RunRow:
     percent its IOPS are above those of the run before (number ``before``, measured for
     ``before_s``) and of the base (``None`` for the base itself). The measurement is from ``begin``
     to ``end`` (seconds of the session). ``point``: which point of an experiment it is, "sweep 4/8".
-    ``None``: not measured."""
+    ``disturbed``: what spoiled its figures, in sentences. ``None``: not measured."""
 
     step: int
     job: str
@@ -64,6 +64,7 @@ class RunRow:
     rtt_ms: float | None = None
     before_s: float | None = None
     point: str = ""
+    disturbed: tuple[str, ...] = ()
 
     @property
     def what(self) -> str:
@@ -167,13 +168,13 @@ class RunHistory:
         first, _ = changes.get((device, name), (before, now))
         changes[device, name] = (first, now)
 
-    def finish_run(self, step: int, outcome: str) -> None:
+    def finish_run(self, step: int, outcome: str, disturbed: tuple[str, ...] = ()) -> None:
         """Finish a run; a run that never started its job does not count."""
         now = self._current
         if now is None or now.row.step != step:
             return
         self._current = None
-        row = self._row(now, outcome)
+        row = replace(self._row(now, outcome), disturbed=disturbed)
         if now.figures.seconds:
             self._previous, self._options, self._tunable_changes = row, now.options, {}
         else:

@@ -48,7 +48,7 @@ class OutcomeTracker:
         self._expectations = tuple(expectations)
         self._steady_stop = steady_stop
         self.outcomes: list[Outcome] = []
-        self._elsewhere = False
+        self.in_experiment = False
         self._begin()
 
     def _begin(self) -> None:
@@ -86,8 +86,8 @@ class OutcomeTracker:
         """Process one event; return the events that follow from it."""
         match event:
             case ExperimentStarted() | ExperimentFinished():
-                self._elsewhere = isinstance(event, ExperimentStarted)
-            case _ if self._elsewhere:
+                self.in_experiment = isinstance(event, ExperimentStarted)
+            case _ if self.in_experiment:
                 return
             case StepStarted():
                 self._begin()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
+from typing import TYPE_CHECKING
 
 from iopstui import events
 from iopstui.events import LAYOUT
@@ -21,7 +22,7 @@ from iopstui.model.cgroups import SOURCE as GROUPS
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.findings.tunable_effect import SECONDS_COMPARED
 from iopstui.model.metrics.aws import SOURCE as AWS
-from iopstui.model.metrics.frame import Frame, FrameBuilder
+from iopstui.model.metrics.frame import PARTIAL, UNCOUNTED, Frame, FrameBuilder
 from iopstui.model.metrics.nvme import DIAG
 from iopstui.model.metrics.shares import SMB
 from iopstui.model.metrics.slow.stalls import StallWatch
@@ -45,6 +46,10 @@ from iopstui.session.tick.readers import (
     UseWatch,
     with_arrays,
 )
+
+if TYPE_CHECKING:
+    from iopstui.model.experiment.disturbance import DisturbanceMeter
+    from iopstui.model.findings.evidence import JobShape
 
 LATE_FACTOR = 1.5
 FIRST_S = 0.2
@@ -86,6 +91,7 @@ class Sampling:
         self._cgroups = request.cgroups
         self._builder = self._new_builder()
         self._stalls = StallWatch()
+        self._disturbances: DisturbanceMeter | None = None
         self._overhead_monitor = OverheadMonitor()
         self._guards = GuardTime()
         self._pinning = (0, Pinning())
@@ -246,6 +252,23 @@ class Sampling:
             ios = sum(disk.ios or 0 for disk in disks)
             self.probe.adjust(run is not None, ios / (frame.seconds or 1.0))
 
+    def begin_run(self, shape: JobShape) -> None:
+        """Look for disturbances of the run of a job of this shape. A point of an experiment has a
+        meter of its own, which leaves out the time to settle."""
+        # imported here, so that the screen need not wait for it
+        from iopstui.linux.process.cpu_users import CpuUsers
+        from iopstui.model.experiment.disturbance import DisturbanceMeter
+
+        context = self._context
+        self._disturbances = None
+        if not context.outcomes.in_experiment:
+            self._disturbances = DisturbanceMeter(context.target, shape, CpuUsers().busiest)
+
+    def end_run(self) -> tuple[str, ...]:
+        """What disturbed the run, in sentences."""
+        meter, self._disturbances = self._disturbances, None
+        return () if meter is None else meter.result().reasons
+
     def _new_builder(self) -> FrameBuilder:
         target = self._context.target
         return FrameBuilder(opened=target.opened, links=target.links)
@@ -283,6 +306,8 @@ class Sampling:
         """The stalls and findings that began or ended with this frame, and the answer if it
         changed."""
         context = self._context
+        if self._disturbances is not None:
+            self._disturbances.add(frame, not (UNCOUNTED | {PARTIAL}) & frame.flags)
         for stall in self._stalls.feed(frame):
             yield events.StallFound(frame.t, stall)
         all_devices, target = context.devices, context.target

@@ -15,7 +15,7 @@ from textual.widgets import DataTable, Input, OptionList, Static
 from iopstui.fio.library import ShippedJob, publisher_heading
 from iopstui.format import cut
 from iopstui.model.metrics.run_history import FAILED, RUNS, RunRow
-from iopstui.session.run_rows import RTT, RUN_COLUMNS, against_base
+from iopstui.session.run_rows import DISTURBED, RTT, RUN_COLUMNS, against_base
 from iopstui.tables import DOWN, Column
 from iopstui.text import printable
 from iopstui.ui.core import key
@@ -184,6 +184,7 @@ class RunsList(TypeToFilter, Modal[None]):
     about = (
         "The runs of this session. Enter selects two to overlay on the charts, aligned at their "
         "starts; Enter again deselects; g on the dashboard ends the overlay. Click a title to sort."
+        f" {DISTURBED} marks a run that was disturbed."
     )
 
     def __init__(

@@ -14,6 +14,7 @@ from iopstui.model.experiment.load_curve import LITTLES_LAW
 from iopstui.model.experiment.plan import PlannedPoint
 from iopstui.model.experiment.point import POINT
 from iopstui.model.figures.figure import Figure
+from iopstui.session.run_rows import DISTURBED
 from iopstui.tables import DOWN, Column, in_order
 from iopstui.ui.draw import frame
 from iopstui.ui.draw.layout import Box
@@ -30,8 +31,6 @@ LEAST_ROWS = 6
 """Rows of the pane below the result on a small terminal: title, head and some points."""
 HELP = "A sweep or a comparison (w, c)"
 """The title of the help's section on their keys and terms."""
-DISTURBED = "~"
-"""Mark before a run that was disturbed; the result says by what."""
 DISTURBED_MEANING = (
     "disturbed: others did more than 5 % of the I/Os or bytes, filled a CPU that the job needs, an "
     "interrupt moved, or hosts were missing; the result says which"

@@ -11,6 +11,7 @@ from textual.binding import Binding
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import COMPARE
+from iopstui.session.run_rows import DISTURBED
 from iopstui.text import printable, wrapped
 from iopstui.ui.core.clipboard import place_and_time
 from iopstui.ui.core.key import KeyClicked, KeyHint, press
@@ -25,7 +26,6 @@ from iopstui.ui.draw.rows import Line, Row, capital, pad, rows_text, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
 from iopstui.ui.experiment.compare_view import CompareView
 from iopstui.ui.experiment.rows import (
-    DISTURBED,
     DISTURBED_MEANING,
     HELP,
     RESULT,

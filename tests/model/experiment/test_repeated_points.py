@@ -219,7 +219,8 @@ def test_disturbed_points_show_no_knee_but_a_recommendation_with_its_doubt() -> 
     assert curves[0].knee is None and "Not sure" not in " ".join(calm)
     first, second, *_ = conclusions(measured_points(LINE, runs), curves)
     assert second == (
-        f"disturbed: #3: 1 of {len(runs)} points, others did 66 % of the I/Os or bytes of vda; {why[0]}"
+        f"disturbed: #3: 1 of {len(runs)} points, others did 66 % of the I/Os or bytes of vda; "
+        f"{why[0]}"
     )
     assert first.startswith("Take iodepth=16 ")
     assert first.endswith("Not sure: others did up to 66 % of the I/Os or bytes of vda.")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from iopstui.model.metrics.run_history import FAILED, RUNS, RunRow
-from iopstui.session.run_rows import RTT, RUN_COLUMNS, against_base
+from iopstui.session.run_rows import RTT, RUN_COLUMNS, against_base, disturbed_mark, run_number
 from iopstui.tables import Column
 from iopstui.text import printable
 from iopstui.ui.draw.rows import Piece, Row, Table, pad, rule, wrap
@@ -54,9 +54,8 @@ def _body(state: LiveState, rows: Sequence[RunRow], width: int, charset: Charset
     body = [table.header(" run  what was changed")]
     for row in rows:
         style = MARK if row.step == base else ERROR if row.ended == FAILED else None
-        body.append(
-            table.row(f"{row.step:>4}  {printable(row.what_and_point)}", row, label_style=style)
-        )
+        label = f"{run_number(row):>4}  {printable(row.what_and_point)}"
+        body.append(table.row(label, row, label_style=style))
     return body
 
 
@@ -69,6 +68,7 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, next_job: 
     if base is not None and base not in runs_shown and space:
         runs_shown[-1] = base
     more = f"v: all {len(newest_first)}" if len(newest_first) > len(runs_shown) else "v: all"
+    more = f"{disturbed_mark(runs_shown)}  {more}".strip()
     title = rule(width, charset, ("Runs", BOLD), right=((more, DIM),))
     if not newest_first:
         text = (
