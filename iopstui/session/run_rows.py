@@ -19,6 +19,7 @@ from iopstui.events import (
     TunableChanged,
 )
 from iopstui.model.experiment.point import POINT
+from iopstui.model.fio.interval import MEANS
 from iopstui.model.metrics.run_figures import MarkInterval, MarkIntervals
 from iopstui.model.metrics.run_history import DONE, FAILED, RUNS, STOPPED, RunHistory, RunRow
 from iopstui.tables import Column, head_line, row_line
@@ -44,22 +45,28 @@ COMPARED_S = 1.5
 """A sentence does not compare with a run that measured less, as a point of a sweep may have."""
 DISTURBED = "~"
 """Mark before a run, or a point, that was disturbed; its outcome says by what."""
+MEAN = MEANS["clat"].screen_column(id="mean_ns", width=6, rank=7, read=None)
+P999 = _figure("p999_ns", 6, 8)
 RUN_COLUMNS = (
     Column("step", "run", 4, read=lambda row: run_number(row),
            key=lambda row: row.step),
     Column("what", "what was changed", 27, printable, left=True,
            read=lambda row: row.what_and_point),
     _figure("iops", 5), Column("to_before", "change", 8, f.change), _figure("bw", 5, 1),
-    _figure("p50_ns", 6, 5), _figure("p99_ns", 6), _figure("aqu_sz", 6, 3), _figure("util", 6, 4),
+    MEAN, _figure("p50_ns", 6, 5), _figure("p99_ns", 6), P999, _figure("aqu_sz", 6, 3),
+    _figure("util", 6, 4),
     Column("seconds", "s", 5, _seconds, rank=2),
     Column("ended", "ended", 8, _ending, left=True, rank=6),
 )  # fmt: skip
+TAIL = ("p99_ns",)
+LATENCIES = ("mean_ns", "p50_ns", "p99_ns", "p999_ns")
 RTT = Column("rtt_ms", "RTT", 6, f.dense_ms, rank=3)
 _TEXT_COLUMNS = (
     RUN_COLUMNS[0],
     Column("", "what was changed", 27, left=True, read=lambda row: printable(
         f"{'failed: ' if row.ended == FAILED else ''}{row.what_and_point}")),
-    *(column for column in RUN_COLUMNS[2:] if column.id not in ("util", "ended")),
+    *(column for column in RUN_COLUMNS[2:]
+      if column.id not in ("mean_ns", "p999_ns", "util", "ended")),
 )  # fmt: skip
 MARK_COLUMNS = (
     Column("", " time", 15, left=True,
@@ -137,22 +144,23 @@ def mark_interval_rows(intervals: Sequence[MarkInterval]) -> Iterator[str]:
         yield " d: of the device, as no job ran"
 
 
-def run_outcome(row: RunRow, name: str = "", with_p50: bool = False) -> str:
-    """The outcome of a run, in half a line. ``name`` is what ``RunHistory.name_of`` calls it."""
+def run_outcome(row: RunRow, name: str = "", latencies: Sequence[str] = TAIL) -> str:
+    """The outcome of a run, in half a line, with these ``latencies``. ``name`` is what
+    ``RunHistory.name_of`` calls it."""
     name = name or f"run {row.step}"
     outcome = "" if row.ended == DONE else f" {row.ended}"
     if row.iops is None:
         return f"{name}{outcome} without results"
-    return f"{name}{outcome}: {run_figures(row, with_p50)}"
+    return f"{name}{outcome}: {run_figures(row, latencies)}"
 
 
-def run_figures(row: RunRow, with_p50: bool = False) -> str:
-    """The figures of a run that measured something, and the change from the run before."""
+def run_figures(row: RunRow, latencies: Sequence[str] = TAIL) -> str:
+    """The figures of a run that measured something, with these ``latencies``, and the change from
+    the run before."""
     text = f"{f.number(row.iops)} IOPS, {f.mib(row.bw)} MiB/s"
-    if with_p50 and row.p50_ns is not None:
-        text += f", p50 {f.latency(row.p50_ns)}"
-    if row.p99_ns is not None:
-        text += f", p99 {f.latency(row.p99_ns)}"
+    for column in RUN_COLUMNS:
+        if column.id in latencies and (ns := getattr(row, column.id)) is not None:
+            text += f", {column.title} {f.latency(ns)}"
     if row.to_before is not None and min(row.seconds or 0.0, row.before_s or 0.0) >= COMPARED_S:
         text += f", {f.change(row.to_before)} to run {row.before}"
     return f"{text}, disturbed; {'; '.join(row.disturbed)}" if row.disturbed else text

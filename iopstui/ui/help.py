@@ -112,8 +112,8 @@ PANELS: tuple[Section, ...] = (
             ("slat", "submission latency, mean: from creating an I/O to its submission to the "
                      "kernel"),
             ("clat", "completion latency, mean: from submission to completion"),
-            ("p50 ... p99.99", "this share of the second's I/Os was faster; from fio's "
-                               "histogram, accurate to 0.8 %"),
+            ("p50 ... p99.99", "p99.9: 99.9 % of the second's I/Os took at most this; from fio's "
+                               "histogram, accurate to 0.8 %. Of a whole run: key v"),
             ("max", "the slowest I/O of the second, also accurate to 0.8 %"),
             ("depth", "how many I/Os were in flight when one was issued, in percent of the "
                       "I/Os"),
@@ -160,7 +160,9 @@ PANELS: tuple[Section, ...] = (
                                  "left out"),
             ("IOPS, MiB/s", "means over the measured seconds, without the ramp"),
             ("before, base", "difference in IOPS from the run before, and from the base run"),
-            ("p50 p99", "of all I/Os of the run"),
+            ("mean, p50, p99, p99.9", "latency of all I/Os of the run (clat, or lat if fio has "
+                                      "its histogram of that): p99.9 is what 99.9 % of them took "
+                                      "at most, and no mean of the seconds' p99.9"),
             (f"util% {DiskRates.aqu_sz.name}", "means of the device over the run"),
         ),
     ),

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import fio_recordings
+import pytest
 from session_frames import session
 
 from iopstui import events
+from iopstui.model import histogram
 from iopstui.model.experiment.plan import Plan, parse_axis
+from iopstui.model.metrics.run_figures import RunFigures
 from iopstui.model.metrics.run_history import DONE, FAILED, STOPPED, RunHistory, RunRow
 from iopstui.session.run_rows import (
+    LATENCIES,
     WIDTH,
     add_run_event,
     run_figures,
@@ -32,6 +37,36 @@ def test_a_session_s_events_make_its_rows() -> None:
     (row,) = rows_of(session("3.33-p-mixed", TITLE.format(8)))
     assert (row.step, row.title, row.ended) == (1, TITLE.format(8), DONE)
     assert row.iops is not None and row.p99_ns is not None and row.aqu_sz is not None
+
+
+@pytest.mark.parametrize("name", fio_recordings.NAMES)
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_run_s_latencies_are_those_of_fio_s_final_json(name: str, joined: bool) -> None:
+    """Also if the frames come in several parts, as a report's do."""
+    history = RunHistory()
+    history.start_run(1, "job", "title", {})
+    for frame in fio_recordings.frames(name):
+        if joined:
+            part = RunFigures()
+            part.add(frame)
+            history.add_figures(1, part)
+        else:
+            history.add_frame(frame)
+    (row,) = history.rows
+    parts = [direction for job in fio_recordings.statuses(name)[-1].jobs
+             for direction in job.directions.values()]  # fmt: skip
+    all_of_kind = [getattr(part, row.bins_of) for part in parts]
+    known = [latency for latency in all_of_kind if latency is not None and latency.count]
+    if not known:
+        assert (row.mean_ns, row.p99_ns, row.p999_ns) == (None, None, None)
+        return
+    ios = sum(latency.count for latency in known)
+    mean = sum(latency.mean_ns * latency.count for latency in known) / ios
+    assert row.mean_ns == pytest.approx(mean, rel=1e-9)
+    bins = histogram.merge(part.bins or {} for part in parts)
+    ranks = histogram.percentiles(bins, (50.0, 99.0, 99.9))
+    assert (row.p50_ns, row.p99_ns, row.p999_ns) == tuple(ranks.values())
+    assert ", mean " in run_figures(row, LATENCIES) and ", p99.9 " in run_figures(row, LATENCIES)
 
 
 def test_how_a_run_ended_is_told() -> None:

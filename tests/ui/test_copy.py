@@ -18,6 +18,7 @@ from iopstui.model.findings.finding import Finding
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend
 from iopstui.ui.core.clipboard import place_and_time
+from iopstui.ui.core.list_table import ListTable
 from iopstui.ui.core.preferences import PREFERENCES
 from iopstui.ui.draw.style import UTF8
 
@@ -41,7 +42,8 @@ async def test_y_copies_the_answer_the_findings_and_the_run() -> None:
         assert "mixed-4k: randrw 4k iodepth 32 × 2 jobs, runs for " in first
         assert answer == "▲ nvme0n1 is busy · fio (965) does all of its bytes"
         assert "IOPS 65.2k → 69.7k" in found and found.endswith("go back to iodepth 32")
-        assert run.startswith("run 1") and "IOPS" in run and ", p50 " in run
+        assert run.startswith("run 1") and "IOPS" in run
+        assert all(f", {name} " in run for name in ("mean", "p50", "p99", "p99.9"))
         assert shows(app, f"{len(app.clipboard)} characters copied, if this terminal allows it")
 
 
@@ -95,7 +97,10 @@ async def test_y_copies_the_page_and_the_row_under_the_cursor() -> None:
         await settle(pilot)
         await pilot.press("y")
         await settle(pilot)
-        assert app.clipboard.startswith("1  ") and "\n" not in app.clipboard
+        assert app.clipboard.startswith("# 1, CHANGE ") and "\n" not in app.clipboard
+        names = "IOPS", "mean", "p50", "p99", "p99.9", "aqu-sz"
+        assert all(f", {name} " in app.clipboard for name in names)
+        assert "p99.9" not in app.screen.query_one(ListTable).widths, "there is no room for it"
         # in a filter, y is a letter
         before = app.clipboard
         await pilot.press("slash", "y")

@@ -96,6 +96,7 @@ def direction(iops: float, p50: int, latencies: bool = True) -> DirectionInterva
         if latencies else {},
         max_ns=histogram.maximum(bins) if latencies else None,
         bins=bins if latencies else {}, bins_of="clat",
+        samples=dict.fromkeys(("slat", "clat", "lat"), ios) if latencies else {},
     )  # fmt: skip
 
 

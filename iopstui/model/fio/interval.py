@@ -155,6 +155,12 @@ IOPS = Figure("iops", "1/s", f"{OF} completed per second", over=SECONDS, added="
               title="IOPS", width=5)  # fmt: skip
 BW = Figure("bw", "B/s", f"{OF}, bytes completed per second", over=SECONDS, added="bytes",
             width=5, form=f.mib)  # fmt: skip
+MEANS = {
+    kind: Figure(f"{kind}_mean", "ns", f"mean {kind}", f"{kind}_ns", over=f"samples/{kind}",
+                 title="mean", width=7, form=f.latency)
+    for kind in ("clat", "lat")
+}  # fmt: skip
+"""The mean latency over many intervals, by the kind that the histogram is of."""
 DIRECTION: Rows = (
     IOPS,
     BW,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from iopstui.model import histogram
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.figures.figure import Totals
-from iopstui.model.fio.interval import BW, IOPS
+from iopstui.model.fio.interval import BW, IOPS, MEANS
 from iopstui.model.histogram import BinsTotal
 from iopstui.model.metrics.figures import has_idle_end
 from iopstui.model.metrics.frame import SOME_HOSTS, UNCOUNTED, Frame
@@ -55,6 +55,12 @@ class DeviceTotal(Totals):
             self.ios = (self.ios or 0) + ios
 
 
+class LatencyMeans(Totals):
+    """Mean latencies of fio."""
+
+    FIGURES = tuple(MEANS.values())
+
+
 class RunFigures(Totals):
     """Means of fio, of ``device`` (all devices that the jobs work on), of the requested ``layers``,
     and of the places where I/Os wait.
@@ -76,6 +82,7 @@ class RunFigures(Totals):
         self.begin: float | None = None
         self.bins_of = "clat"
         self._bins = BinsTotal()
+        self._latencies = LatencyMeans()
         self._all_hosts = self._idle = False
 
     def add(self, frame: Frame, layers: Sequence[str] = ()) -> bool:  # type: ignore[override]
@@ -97,6 +104,7 @@ class RunFigures(Totals):
             if counts:
                 super().add(fio.total, fio)
             self._bins.add(fio.total.bins)
+            self._latencies.add(fio.total)
             self.bins_of = fio.total.bins_of
             self.last_t = frame.t
         if seconds:
@@ -118,6 +126,7 @@ class RunFigures(Totals):
             self.waits.join(later.waits)
         if counts:
             super().join(later)
+        self._latencies.join(later._latencies)
         if later.bins:
             self._bins.add(later.bins)
             self.bins_of = later.bins_of
@@ -153,6 +162,11 @@ class RunFigures(Totals):
     def bins(self) -> dict[int, int]:
         """All latencies of ``bins_of``; callers must not change the result."""
         return self._bins.bins
+
+    @property
+    def mean_ns(self) -> float | None:
+        """The mean of the latencies that the histogram has; ``None``: none was measured."""
+        return self._latencies.mean(MEANS[self.bins_of])
 
 
 BEGIN = "from the beginning"

@@ -34,14 +34,15 @@ _OPTIONS_IN_TITLE = frozenset(
 class RunRow:
     """A run. ``changed`` lists the differences from the last earlier run that measured something
     (empty: no difference; ``None``: no such run). ``seconds`` were measured; ``iops`` and ``bw``
-    (bytes/s) are means over them, ``p50_ns`` and ``p99_ns`` are of all their latencies in one
-    histogram of ``bins_of``; ``util`` (percent) and ``aqu_sz`` are means of the device, or of
-    several devices together; ``rtt_ms`` is the mean time of an answer to reads and writes on NFS.
-    ``ended`` is one of RUNS, DONE, STOPPED, FAILED. ``to_before`` and ``to_base`` say how many
-    percent its IOPS are above those of the run before (number ``before``, measured for
-    ``before_s``) and of the base (``None`` for the base itself). The measurement is from ``begin``
-    to ``end`` (seconds of the session). ``point``: which point of an experiment it is, "sweep 4/8".
-    ``disturbed``: what spoiled its figures, in sentences. ``None``: not measured."""
+    (bytes/s) are means over them; ``mean_ns`` is the mean of all their latencies of ``bins_of``,
+    and ``p50_ns``, ``p99_ns`` and ``p999_ns`` are of these latencies in one histogram; ``util``
+    (percent) and ``aqu_sz`` are means of the device, or of several devices together; ``rtt_ms`` is
+    the mean time of an answer to reads and writes on NFS. ``ended`` is one of RUNS, DONE, STOPPED,
+    FAILED. ``to_before`` and ``to_base`` say how many percent its IOPS are above those of the run
+    before (number ``before``, measured for ``before_s``) and of the base (``None`` for the base
+    itself). The measurement is from ``begin`` to ``end`` (seconds of the session). ``point``: which
+    point of an experiment it is, "sweep 4/8". ``disturbed``: what spoiled its figures,
+    in sentences. ``None``: not measured."""
 
     step: int
     job: str
@@ -65,6 +66,8 @@ class RunRow:
     before_s: float | None = None
     point: str = ""
     disturbed: tuple[str, ...] = ()
+    mean_ns: float | None = None
+    p999_ns: float | None = None
 
     @property
     def what(self) -> str:
@@ -251,12 +254,13 @@ def _noun(row: RunRow) -> str:
 
 
 def _filled(row: RunRow, figures: RunFigures) -> RunRow:
-    latencies = histogram.percentiles(figures.bins, (50.0, 99.0))
+    latencies = histogram.percentiles(figures.bins, (50.0, 99.0, 99.9))
     data = figures.share.data
     return replace(
         row, iops=figures.mean(IOPS), bw=figures.mean(BW), seconds=figures.seconds or None,
         util=figures.device.mean(DiskRates.util), aqu_sz=figures.device.mean(DiskRates.aqu_sz),
-        p50_ns=latencies.get(50.0), p99_ns=latencies.get(99.0), bins_of=figures.bins_of,
+        mean_ns=figures.mean_ns, p50_ns=latencies.get(50.0), p99_ns=latencies.get(99.0),
+        p999_ns=latencies.get(99.9), bins_of=figures.bins_of,
         begin=figures.begin, end=figures.end if figures.seconds else None,
         rtt_ms=data.rtt if data is not None else None,
     )  # fmt: skip

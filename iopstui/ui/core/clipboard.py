@@ -27,9 +27,12 @@ MAX_CHARACTERS = 50_000
 
 def text_of(screen: Screen[Any]) -> str:
     """The text to copy on a screen: a heading and the screen's ``copied_text``; without that, the
-    row under the cursor. "" if there is neither."""
+    row under the cursor, with the columns' titles if the screen ``copies_titles``. "" if there is
+    neither."""
     own: Callable[[], str] | None = getattr(screen, "copied_text", None)
-    return "\n".join([*_head(screen), own()]) if own is not None else row_text(screen)
+    if own is None:
+        return row_text(screen, titled=getattr(screen, "copies_titles", False))
+    return "\n".join([*_head(screen), own()])
 
 
 def _head(screen: Screen[Any]) -> Sequence[str]:

@@ -16,7 +16,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.frame import NO_LATENCY, Frame
-from iopstui.session.run_rows import run_outcome
+from iopstui.session.run_rows import LATENCIES, run_outcome
 from iopstui.ui.core.key import Controller, KeyClicked, KeyHint, StripClicked, ViewChanged
 from iopstui.ui.core.pace import Overhead
 from iopstui.ui.core.preferences import DOT_SECONDS, PANELS, ZOOMED, SavedLayout, parse_layout
@@ -815,7 +815,7 @@ class Dashboard(CanvasScreen):
             lines += filter(None, rows_text(users).split("\n"))
         lines += finding_line.texts(state, answer)
         lines += [
-            run_outcome(row, state.runs.name_of(row), with_p50=True)
+            run_outcome(row, state.runs.name_of(row), LATENCIES)
             for row in state.runs.rows[-1:] if row.iops is not None
         ]  # fmt: skip
         return "\n".join(lines)

@@ -162,10 +162,12 @@ RUNS_HINTS: tuple[Hint, ...] = (
 )  # fmt: skip
 TITLES = {"step": "#", "what": "CHANGE", "to_before": "BEFORE", "to_base": "BASE",
           "util": "UTIL %", "ended": "ENDED"}  # fmt: skip
-WIDE_ALONE = frozenset({"p50_ns", "aqu_sz", "rtt_ms", "util", "seconds", "ended"})
-"""Columns that only a terminal as wide as ``WIDE_TERMINAL`` shows."""
+WIDE_TERMINAL, WIDEST_TERMINAL = 118, 140
+WIDE_ALONE = dict.fromkeys(
+    ("mean_ns", "p50_ns", "aqu_sz", "rtt_ms", "util", "seconds", "ended"), WIDE_TERMINAL
+) | {"p999_ns": WIDEST_TERMINAL}
+"""Columns that only a terminal of at least this width shows."""
 UNSORTED = frozenset({"what", "seconds", "ended"})
-WIDE_TERMINAL = 118
 MIN_CHANGE, FRAME, PADDING = 12, 5, 2
 MAX_WIDTH = 160
 """The box's maximum width in columns, as in the style sheet."""
@@ -180,6 +182,7 @@ class RunsList(TypeToFilter, Modal[None]):
         Binding("space", "choose", show=False),
     ]
     size_class = "broad"
+    copies_titles = True
     _change_width = MIN_CHANGE
     about = (
         "The runs of this session. Enter selects two to overlay on the charts, aligned at their "
@@ -236,9 +239,10 @@ class RunsList(TypeToFilter, Modal[None]):
         self.paint()
 
     def _widths(self) -> dict[str, None]:
-        frame, wide = self._state().frame, self.app.size.width >= WIDE_TERMINAL
+        frame, width = self._state().frame, self.app.size.width
         on_nfs = frame is not None and frame.share is not None and frame.share.smb is None
-        hidden = {"aqu_sz" if on_nfs else "rtt_ms", *(() if wide else WIDE_ALONE)}
+        hidden = {"aqu_sz" if on_nfs else "rtt_ms",
+                  *(name for name, least in WIDE_ALONE.items() if width < least)}  # fmt: skip
         return dict.fromkeys(column.title for column in self._columns if column.id not in hidden)
 
     def _free_width(self) -> int:

@@ -238,7 +238,7 @@ class ExperimentState:
         if not once and not disturbed:
             return ""
         when = "when the disturbance is over, " if disturbed else ""
-        more = ", with Repeats 3" if once else ""
+        more = ", with Repeats 3 for 95 % intervals" if once else ""
         return f"Next: {when}n opens the form to measure again{more}"
 
     def _progress_sentences(self) -> list[str]:

@@ -10,7 +10,14 @@ from dataclasses import replace
 from functools import lru_cache
 
 from iopstui.model.metrics.run_history import FAILED, RUNS, RunRow
-from iopstui.session.run_rows import RTT, RUN_COLUMNS, against_base, disturbed_mark, run_number
+from iopstui.session.run_rows import (
+    LATENCIES,
+    RTT,
+    RUN_COLUMNS,
+    against_base,
+    disturbed_mark,
+    run_number,
+)
 from iopstui.tables import Column
 from iopstui.text import printable
 from iopstui.ui.draw.rows import Piece, Row, Table, pad, rule, wrap
@@ -19,7 +26,7 @@ from iopstui.ui.state.live import LiveState
 
 HEIGHT = 8
 MIN_WHAT, MAX_WHAT = 27, 66
-_WIDTHS = {"iops": 6, "bw": 6, "p50_ns": 7, "p99_ns": 7, "util": 5, "seconds": 4}
+_WIDTHS = {"iops": 6, "bw": 6, **dict.fromkeys(LATENCIES, 7), "util": 5, "seconds": 4}
 _TITLES = {"to_before": "before", "util": "util%"}
 _STYLES = {"iops": FIO, "to_before": BOLD}
 
