@@ -154,6 +154,9 @@ class Port:
     def call_after(self, seconds: float, callback: Callable[[], None]) -> Timer:
         return self._app.set_timer(seconds, callback)
 
+    def call_every(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        return self._app.set_interval(seconds, callback)
+
     def run_in_background(self, coroutine: Coroutine[Any, Any, None], group: str) -> None:
         """Run a coroutine in the background; an earlier one of the same ``group`` is cancelled."""
         self._app.run_worker(coroutine, group=group, exclusive=True)
