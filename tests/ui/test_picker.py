@@ -24,7 +24,7 @@ from iopstui.linux.activity.disk_use import DiskUseReader, OccasionalUse
 from iopstui.model.answer.answer import GOOD, WARNING, Answer
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.model.block.device import BlockDevice, Mount
-from iopstui.model.block.target import DEVICE, Target
+from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.figures.disk import Loads
 from iopstui.model.findings.evidence import ENOUGH_SECONDS
 from iopstui.recording.reader import recording_path
@@ -499,6 +499,24 @@ def test_names_of_a_tree_and_long_paths() -> None:
     assert f.shorten("/srv/backup/archive", 9) == "…/archive"
     assert f.shorten("/boot/efi, /, swap", 9) == "/boot/ef…"
     assert f.shorten("short", 9) == "short"
+    assert f.shorten("▸ /srv/backup/archive", 11) == "▸ …/archive"
+    assert f.shorten("▸ loop0 and others", 9) == "▸ loop0 …"
+
+
+async def test_the_end_of_an_open_directory_s_path_is_shown() -> None:
+    picker = make_picker(PickerCalls())
+    path = "/tmp/pictures/of/a/long/path/with/its/end"
+    target = Target(FILE, path, "sda", ("sda",), "", "ext4", "/")
+    fake = fakes.FakeController(target)
+    picker.targets._backend = replace(picker.targets._backend, make_controller=lambda paths: fake)
+    async with picker.run_test(size=(80, 24)) as pilot:
+        app = await open_picker(pilot)
+        await watch_and_come_home(pilot)
+        assert names(app)[0].endswith("/its/end") and names(app)[0].startswith("▸ …")
+        line = f"{path} · Watched, no job runs"
+        assert " ".join(line.split()) in " ".join(screen_text(app).split()) or "…/" in screen_text(
+            app
+        )
 
 
 def test_the_last_minute_shows_its_worst_seconds() -> None:

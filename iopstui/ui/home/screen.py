@@ -678,7 +678,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if device and len(line) > width:
             line = rows.summary_line(device, devices, width, self._users_text(1))
         if self._opened is not None and self._is_open_row:
-            line = f"{self._open_text}. Enter returns to it."
+            state = f" · {self._open_text}. Enter returns to it."
+            line = f.shorten(self._opened.name, max(1, width - len(state))) + state
         text = Text(self._charset.text(printable(line)), style=DIM)
         self.query_one("#home-line", Static).update(text, layout=False)
         self._paint_charts()
