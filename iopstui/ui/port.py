@@ -67,6 +67,13 @@ class Port:
         return self.dashboard
 
     @property
+    def replay(self) -> ReplaySession | None:
+        """The session that plays a recording of this program; ``None`` in a live one."""
+        from iopstui.recording.replay import ReplaySession
+
+        return self.session if isinstance(self.session, ReplaySession) else None
+
+    @property
     def replay_path(self) -> Path | None:
         """The path of the recording that is played; ``None`` if nothing is played."""
         return cast("ReplaySession", self.session).path if self.is_replay and self.session else None
