@@ -292,7 +292,7 @@ def users_text(
         user = users.get(one.pid or 0)
         owner = f", {user.user}" if user is not None and user.user else ""
         short = user and replace(one, name=f"{user.comm} ({user.pid}{owner})")
-        texts.append(f"{(short or one).label} {100 * min(1.0, one.share):.0f} %")
+        texts.append(f"{(short or one).label} {one.percent_text}")
     parts = parts_of_below(disk, target.tree, use, seconds)
     if not texts and moved_s(disk, target.tree, use, parts):
         hidden = "" if use.as_root else " (root sees all processes)"
