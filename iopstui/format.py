@@ -239,9 +239,12 @@ def left(text: str, width: int) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """Cut ``text`` to ``width`` characters, with a mark; keep the end of a path."""
-    if len(text) > width > 1 and text.startswith("/") and ", " not in text:
-        return "…" + text[1 - width :]
+    """Cut ``text`` to ``width`` characters, with a mark; keep the end of a path, also of one after
+    the mark of what is open."""
+    mark = "▸ " if text.startswith("▸ /") else ""
+    end = width - len(mark)
+    if len(text) > width and end > 1 and text[len(mark) :].startswith("/") and ", " not in text:
+        return f"{mark}…{text[1 - end :]}"
     return cut(text, width)
 
 

@@ -14,6 +14,8 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TUNABLES
+from iopstui.model.cgroups import DiskUse as GroupUse
+from iopstui.model.cgroups import GroupRates
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.metrics.history import MIN_MARK_SPACING_S
 from iopstui.recording import layout as form
@@ -153,6 +155,9 @@ class ReplaySession(Player[Record, events.Event]):
     before the events of another position follow; it must discard what was shown until then.
     Impossible figures end the replay (``on_failure``)."""
 
+    records_users = False
+    """Whether recordings of this kind have readings of who used the disks."""
+
     def __init__(self, path: Path, speed: float = 1.0, file: BinaryIO | None = None) -> None:
         super().__init__(speed)
         self._recording = Recording(path, file)
@@ -201,10 +206,24 @@ class ReplaySession(Player[Record, events.Event]):
         return self._fold.devices
 
     @property
+    def _use(self) -> RecordedUse | None:
+        use, at = self._fold.use, self.at
+        return use if use is not None and use.t <= at <= use.t + USE_AGE_S else None
+
+    @property
     def disk_use(self) -> DiskUse | None:
         """Who used the disks at this moment of the recording, if that was recorded."""
-        use, at = self._fold.use, self.at
-        return use.use if use is not None and use.t <= at <= use.t + USE_AGE_S else None
+        return self._use.use if self._use is not None else None
+
+    @property
+    def groups(self) -> Sequence[GroupRates] | None:
+        """The I/O of the cgroups on the target's disks at this moment, if that was recorded beside
+        the samples; the busiest first."""
+        if self._use is None or not self._use.groups:
+            return None
+        found = [GroupRates(path, {"": GroupUse(*rates)})
+                 for path, rates in self._use.groups.items()]  # fmt: skip
+        return sorted(found, key=lambda group: -group.total.bytes_s)
 
     def run_job(self, job: str, overrides: Mapping[str, str], *, mark: str = "") -> None:
         """Refuse: nothing can be measured or changed in a recording."""

@@ -67,6 +67,13 @@ class Port:
         return self.dashboard
 
     @property
+    def replay(self) -> ReplaySession | None:
+        """The session that plays a recording of this program; ``None`` in a live one."""
+        from iopstui.recording.replay import ReplaySession
+
+        return self.session if isinstance(self.session, ReplaySession) else None
+
+    @property
     def replay_path(self) -> Path | None:
         """The path of the recording that is played; ``None`` if nothing is played."""
         return cast("ReplaySession", self.session).path if self.is_replay and self.session else None
@@ -153,6 +160,9 @@ class Port:
 
     def call_after(self, seconds: float, callback: Callable[[], None]) -> Timer:
         return self._app.set_timer(seconds, callback)
+
+    def call_every(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        return self._app.set_interval(seconds, callback)
 
     def run_in_background(self, coroutine: Coroutine[Any, Any, None], group: str) -> None:
         """Run a coroutine in the background; an earlier one of the same ``group`` is cancelled."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -32,6 +33,7 @@ from iopstui.model.answer.answer import (
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.experiment.plan import Plan, parse_axis
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.finding import Finding
 from iopstui.ui.dashboard import finding_line
 from iopstui.ui.dashboard.bars import answer_of
@@ -107,18 +109,24 @@ def test_short_names() -> None:
 def test_home_names_the_disk_that_needs_attention_first() -> None:
     home = HomeAnswer()
     quiet = {"sda": rates(), "sdb": rates()}
-    assert HomeAnswer().feed(0, {}, DEVICES) is None
+
+    def feed(t: float, seen: Mapping[str, DiskRates]) -> Answer | None:
+        home.add(t, seen, DEVICES)
+        return home.now(DEVICES)
+
+    assert feed(0, {}) is None
+    home.forget()
     for second in (1, 2):
-        short = home.feed(second, quiet, DEVICES)
+        short = feed(second, quiet)
         assert short is not None and short.text.endswith(" measured, too short to tell")
         assert short.verdict == UNKNOWN
-    idle = home.feed(3, quiet, DEVICES)
+    idle = feed(3, quiet)
     assert idle is not None and idle.text == "2 disks are idle: nothing is in flight"
     for t in range(4, 10):
-        answer = home.feed(t, {"sda": rates(50, 0, 1), "sdb": HOG, "sdb1": HOG}, DEVICES)
+        answer = feed(t, {"sda": rates(50, 0, 1), "sdb": HOG, "sdb1": HOG})
     assert answer is not None and (answer.disk, answer.state) == ("sdb", WARNING)
     for t in range(10, 16):
-        answer = home.feed(t, {"sda": rates(50, 0, 1), "sdb": rates()}, DEVICES)
+        answer = feed(t, {"sda": rates(50, 0, 1), "sdb": rates()})
     assert answer is not None and (answer.disk, answer.state) == ("sda", GOOD)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count, cycle
 from pathlib import Path
@@ -15,7 +15,7 @@ import ui_fakes as fakes
 from disks import changed, disk_of
 from evidence_frames import disk
 from test_app import finish_workers, screen_text, settle
-from test_hotplug import names, words
+from test_hotplug import cursor, names, words
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, OptionList, Static
 
@@ -24,6 +24,7 @@ from iopstui.linux.activity.disk_use import DiskUseReader, OccasionalUse
 from iopstui.model.answer.answer import GOOD, WARNING, Answer
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.model.block.device import BlockDevice, Mount
+from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.figures.disk import Loads
 from iopstui.model.findings.evidence import ENOUGH_SECONDS
 from iopstui.recording.reader import recording_path
@@ -36,6 +37,7 @@ from iopstui.ui.dialogs.questions import Choice, Prompt
 from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.draw.style import UTF8
 from iopstui.ui.home import rows
+from iopstui.ui.home.memory import BEGAN_S
 from iopstui.ui.home.recent import start_text
 from iopstui.ui.home.rows import (
     PLAIN_BARS,
@@ -48,7 +50,7 @@ from iopstui.ui.home.rows import (
     use_above,
     users_text,
 )
-from iopstui.ui.home.screen import BEGAN_S, HomeScreen, OpenSession
+from iopstui.ui.home.screen import HomeScreen, OpenSession
 
 LOAD = disk(300.0, size=10486, util=42.0)
 DISK = replace(fakes.NVME, partitions=("nvme0n1p1", "nvme0n1p2"))
@@ -138,7 +140,7 @@ async def test_a_disk_moves_up_only_when_the_answer_warns_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answer = Answer("sda", "busy", GOOD, "sda is in use")
-    monkeypatch.setattr(HomeAnswer, "feed", lambda *_: answer)
+    monkeypatch.setattr(HomeAnswer, "now", lambda *_: answer)
     loop = replace(fakes.DEVICES["sda"], name="loop0", path="/dev/loop0", kind="loop")
     busy = cycle([{"sda": LOAD}, {"nvme0n1": LOAD}, {"loop0": LOAD}])
     picker = make_picker(PickerCalls(), {"loop0": loop, **fakes.DEVICES}, lambda: next(busy))
@@ -195,15 +197,124 @@ async def test_the_axis_of_home_begins_with_the_program(monkeypatch: pytest.Monk
         assert app.screen._activity["sda"].history.end == pytest.approx(7)
 
 
-async def test_home_still_shows_the_last_minute_after_watching() -> None:
+async def watch_and_come_home(pilot: Pilot[int]) -> None:
+    await pilot.press("enter")
+    await settle(pilot)
+    assert not isinstance(pilot.app.screen, HomeScreen)
+    await pilot.press("escape")
+    await open_picker(pilot)
+
+
+async def test_no_row_moves_when_one_comes_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = Answer("sda", "busy", WARNING, "sda is busy")
+    monkeypatch.setattr(HomeAnswer, "now", lambda *_: answer)
+    loop = replace(fakes.DEVICES["sda"], name="loop0", path="/dev/loop0", kind="loop")
+    picker = make_picker(PickerCalls(), {"loop0": loop, **fakes.DEVICES})
+    fake = fakes.FakeController(fakes.ON_PARTITION)
+
+    def build(paths: Sequence[str]) -> fakes.FakeController:
+        name = paths[0].removeprefix("/dev/")
+        fake.target = Target(DEVICE, paths[0], name, (name,))
+        return fake
+
+    picker.targets._backend = replace(picker.targets._backend, make_controller=build)
+    async with picker.run_test(size=(160, 45)) as pilot:
+        app = await open_picker(pilot)
+        app.screen._tick()  # type: ignore[attr-defined]
+        assert names(app) == ["sda", "nvme0n1", "loop0"], "the one that needs attention"
+        await pilot.press("down", "down")
+        answer = Answer("loop0", "busy", WARNING, "loop0 is busy")
+        await watch_and_come_home(pilot)
+        assert names(app) == ["sda", "nvme0n1", "▸ loop0"] and cursor(app) == "▸ loop0"
+        app.screen._tick()  # type: ignore[attr-defined]
+        assert names(app) == ["sda", "nvme0n1", "▸ loop0"]
+        assert "loop0 is busy" in screen_text(app), "its row stays, the answer names it"
+        await pilot.press("up", "p")
+        assert names(app) == ["sda", "nvme0n1", "nvme0n1p1", "▸ loop0"]
+        await pilot.press("down")
+        await watch_and_come_home(pilot)
+        assert names(app) == ["sda", "nvme0n1", "▸ nvme0n1p1", "loop0"], "under its disk"
+        assert cursor(app) == "▸ nvme0n1p1"
+        await pilot.press("p")
+        assert names(app) == ["▸ nvme0n1p1", "sda", "nvme0n1", "loop0"], "no row of its own"
+        await pilot.press("greater_than_sign", "R")
+        await settle(pilot)
+        chosen = ["▸ nvme0n1p1", "sda", "nvme0n1", "loop0"]
+        assert names(app) == chosen and "NAME, Z first" in screen_text(app)
+        await pilot.press("down")
+        await watch_and_come_home(pilot)
+        assert names(app) == ["sda", "nvme0n1", "▸ loop0"] and "NAME, Z first" in screen_text(app)
+
+
+async def test_home_has_present_figures_at_once_after_watching() -> None:
+    calls, reads = count(1), lambda: row_of(app)[0]
+    loads: Loads = lambda: {"sda": disk(100.0 * next(calls), size=10486, util=42.0)}  # noqa: E731
+    async with make_picker(PickerCalls(), loads=loads).run_test(size=(160, 45)) as pilot:
+        app = await open_picker(pilot)
+        for _ in range(ENOUGH_SECONDS):
+            app.screen._tick()  # type: ignore[attr-defined]
+        before = reads()
+        await pilot.press("enter")
+        await settle(pilot)
+        app.targets._measure_disks()
+        assert app.targets._memory is not None
+        now = app.targets._memory.activity["sda"].rates
+        assert now is not None and f.number(now.r_s) != before
+        await pilot.press("escape")
+        await open_picker(pilot)
+        assert reads() == f.number(now.r_s)
+        assert "sda" in screen_text(app).splitlines()[1], "and the answer on all disks"
+        app.targets._measure_disks()
+        assert app.targets._memory.activity["sda"].rates is now, "home measures itself"
+
+
+async def test_home_says_that_the_open_disk_is_gone() -> None:
+    loop = replace(fakes.ODD, name="loop0", path="/dev/loop0", kind="loop", backing_file="/img")
+    devices, loads = {"loop0": loop, **fakes.DEVICES}, {"sda": LOAD, "loop0": LOAD}
+    picker = make_picker(PickerCalls(), devices, lambda: dict(loads))
+    target = Target(DEVICE, "/dev/loop0", "loop0", ("loop0",))
+    fake = fakes.FakeController(target, {**devices})
+    picker.targets._backend = replace(
+        picker.targets._backend, discover=lambda: dict(devices), make_controller=lambda paths: fake
+    )
+    async with picker.run_test(size=(80, 24)) as pilot:
+        app = await open_picker(pilot)
+        await pilot.press("down", "down")
+        await watch_and_come_home(pilot)
+        for _ in range(ENOUGH_SECONDS + 1):
+            app.screen._tick()  # type: ignore[attr-defined]
+        assert names(app) == ["nvme0n1", "sda", "▸ loop0"]
+        devices["loop0"] = replace(loop, size=0)
+        app.screen._rescan_now()  # type: ignore[attr-defined]
+        await open_picker(pilot)
+        app.screen._tick()  # type: ignore[attr-defined]
+        assert "loop0 was detached" in screen_text(app)
+        assert words(app) == "gone: loop0"
+        assert names(app) == ["nvme0n1", "sda", "▸ loop0"], "its row keeps its place"
+        row = [str(cell).strip() for cell in app.screen.query_one(DataTable).get_row("/dev/loop0")]
+        assert "(gone)" in row and not any(row[3:]), "no figures"
+        home = app.screen
+        assert isinstance(home, HomeScreen)
+        busy = Answer("sda", "busy", WARNING, "sda is busy")
+        home._answer.now = lambda *_: busy  # type: ignore[method-assign]
+        home._tick()
+        assert "sda is busy" in screen_text(app), "what goes on is worse"
+        del loads["loop0"], devices["loop0"], home._answer.now
+        home._rescan_now()
+        await open_picker(pilot)
+        home._tick()
+        assert "loop0 is gone: the kernel has no such disk" in screen_text(app)
+        assert home._activity["loop0"].rates is None, "no figures of the past"
+
+
+async def test_home_still_shows_the_last_minute_after_watching(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
         app = await open_picker(pilot)
         app.screen._tick()  # type: ignore[attr-defined]
-        await pilot.press("enter")
-        await settle(pilot)
-        assert not isinstance(app.screen, HomeScreen)
-        await pilot.press("escape")
-        await open_picker(pilot)
+        monkeypatch.setattr("iopstui.ui.home.screen.monotonic", lambda: time.monotonic() + 9)
+        await watch_and_come_home(pilot)
         last = str(app.screen.query_one(DataTable).get_row("/dev/sda")[-1])
         assert "▄" in last, "42 % before it watched"
         assert row_of(app) == [""] * 4, "no figures of that time as if they were of now"
@@ -388,6 +499,22 @@ def test_names_of_a_tree_and_long_paths() -> None:
     assert f.shorten("/srv/backup/archive", 9) == "…/archive"
     assert f.shorten("/boot/efi, /, swap", 9) == "/boot/ef…"
     assert f.shorten("short", 9) == "short"
+    assert f.shorten("▸ /srv/backup/archive", 11) == "▸ …/archive"
+    assert f.shorten("▸ loop0 and others", 9) == "▸ loop0 …"
+
+
+async def test_the_end_of_an_open_directory_s_path_is_shown() -> None:
+    picker = make_picker(PickerCalls())
+    path = "/tmp/pictures/of/a/long/path/with/its/end"
+    target = Target(FILE, path, "sda", ("sda",), "", "ext4", "/")
+    fake = fakes.FakeController(target)
+    picker.targets._backend = replace(picker.targets._backend, make_controller=lambda paths: fake)
+    async with picker.run_test(size=(80, 24)) as pilot:
+        app = await open_picker(pilot)
+        await watch_and_come_home(pilot)
+        assert names(app)[0].endswith("/its/end") and names(app)[0].startswith("▸ …")
+        line = str(app.screen.query_one("#home-line", Static).content)
+        assert line.endswith("/with/its/end · Watched, no job runs. Enter returns to it.")
 
 
 def test_the_last_minute_shows_its_worst_seconds() -> None:
@@ -609,7 +736,7 @@ async def test_charts_of_the_selected_disk_use_the_remaining_rows() -> None:
         assert "IOPS of" not in render_pictures(app)[".txt"]
 
 
-async def test_the_open_disk_has_one_row_the_first() -> None:
+async def test_the_open_disk_has_one_row() -> None:
     async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
         app = await open_picker(pilot)
         await pilot.press("enter")
@@ -620,10 +747,10 @@ async def test_the_open_disk_has_one_row_the_first() -> None:
         text = render_pictures(app)[".txt"]
         assert "(open)" in text and "Watched, no job runs (Enter returns to it)" in text
         await pilot.press("space")
-        assert names(app) == ["▸ ● nvme0n1", "sda"], "it can be marked like any other"
+        assert names(app) == ["● ▸ nvme0n1", "sda"], "it can be marked like any other"
         await pilot.press("space", "greater_than_sign", "R")
         await settle(pilot)
-        assert names(app) == ["▸ nvme0n1", "sda"], "Z first"
+        assert names(app) == ["sda", "▸ nvme0n1"], "Z first"
 
 
 async def test_charts_of_the_open_session_s_disk() -> None:

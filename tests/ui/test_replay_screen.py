@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 import recordings as made
 import ui_fakes as fakes
+from flight_day import START_S, Flight, Load
 from rich.console import Group
 from test_app import do, make, screen_text, settle, shows, wait_until
 
 from iopstui.cli.options import parse_volume
 from iopstui.errors import UsageError
+from iopstui.features.flight.flight_replay import FlightReplay
+from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.recording.replay import ReplaySession
+from iopstui.ui.dialogs.slow_list import LiveRows
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.help import KEYS, HelpScreen, help_sections
 from iopstui.ui.parts.replay import HELP
@@ -88,6 +92,57 @@ def test_times_of_a_recording(text: str, second: float) -> None:
 def test_what_is_no_time_of_a_recording(text: str) -> None:
     with pytest.raises(UsageError):
         ReplaySession(made.EARLIER_DEMO).time_of(text)
+
+
+async def test_the_pages_on_who_have_the_users_of_a_flight_recording(tmp_path: Path) -> None:
+    flight = Flight(tmp_path)
+    load = Load(reads=100, ms=1.0, busy=10.0)
+    flight.run(30, load)
+    users = tuple(
+        DiskUser(pid, name, f"{name} --data", "alice", 4e5 / pid, devices=frozenset({"vda"}))
+        for pid, name in ((1, "postgres"), (2, "backup"))
+    )
+    disks = {"vda": (6e5, 0.0, 1.0)}
+    flight.session.disk_use = DiskUse(flight.session.t, 5.0, users, disks=disks, as_root=True)
+    flight.run(30, load)
+    flight.end()
+    session = FlightReplay(tmp_path, START_S + 5, 1000.0)
+    session.paused = True
+    app = ReplayApp(session, UTF8)
+    async with app.run_test(size=WIDE) as pilot:
+        await wait_until(pilot, lambda: app.state.t > 4)
+        await pilot.press("u")
+        await settle(pilot)
+        assert shows(app, "Who used the disks is not known for this second.")
+        session.seek(38.0)
+        await wait_until(pilot, lambda: session.disk_use is not None and app.state.t > 36)
+        page = app.screen
+        assert isinstance(page, LiveRows)
+        assert "Who uses vda, in 5 s" in page.copied_text() and "67 %" in page.copied_text()
+        await pilot.press("a")
+        text = page.copied_text()
+        assert "processes, all disks together, in 5 s" in text and "backup --data" in text
+        assert "The recorder keeps the busiest ones." in text and "alice" in text
+        await pilot.press("tab")
+        await settle(pilot)
+        page = app.screen
+        assert isinstance(page, LiveRows)
+        assert "the flight recorder noted no cgroup at this second" in page.copied_text()
+        known = session._fold.use
+        assert known is not None
+        groups = {"/s.slice/db.service": (9.0, 0.0, 4e5, 0.0), "/a.slice": (1.0, 0.0, 5e6, 0.0)}
+        session._fold.use = replace(known, groups=groups)
+        text = page.copied_text()
+        assert text.index("a.slice") < text.index("db.service"), "the busiest first"
+
+
+async def test_a_recording_without_users_says_how_they_are_recorded() -> None:
+    app = replay(paused=True)
+    async with app.run_test(size=WIDE) as pilot:
+        await wait_until(pilot, lambda: seq(app) == 0)
+        await pilot.press("u")
+        await settle(pilot)
+        assert shows(app, "This recording has no processes (watch --record DIR/ records")
 
 
 async def test_a_recording_is_compared_with_the_volume() -> None:

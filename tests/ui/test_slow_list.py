@@ -102,6 +102,27 @@ async def test_the_keys_stay_below_a_list_that_fills_the_screen(size: tuple[int,
 
 
 @pytest.mark.parametrize("width", [80, 120, 160])
+async def test_a_request_is_listed_with_its_disk_where_there_are_several(width: int) -> None:
+    app = make()
+    async with app.run_test(size=(width, 36)) as pilot:
+        fake = await running(app, pilot, 3)
+        below = [replace(one, disk="vda", level=1) for one in kept()[:3]]
+        tick(fake, probe(*(replace(one, disk="loop0") for one in kept()), *below))
+        await settle(pilot)
+        await do(pilot, "users", 3)
+        await settle(pilot)
+        page = app.screen
+        assert isinstance(page, SlowList)
+        assert column(page, "DISK")[:2] == ["loop0", "vda"], "the same request on both"
+        assert "TOTAL" in screen_text(app) and "DEVICE" in screen_text(app)
+        words = " ".join(screen_text(app).replace("│", " ").split())
+        assert "An I/O that loop0 passes on to vda has a request on each" in words
+        await pilot.press(*"flush", "enter")
+        await settle(pilot)
+        assert "flush of loop0, flags FF" in screen_text(app)
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
 async def test_no_column_is_cut(width: int) -> None:
     app = make()
     async with app.run_test(size=(width, 36)) as pilot:

@@ -36,6 +36,7 @@ class FlightReplay(ReplaySession):
     the epoch; ``None``: at the newest file)."""
 
     longest_pause_s = PAUSE_S
+    records_users = True
 
     def __init__(self, place: Path, at_s: float | None = None, speed: float = 1.0) -> None:
         self._place = place

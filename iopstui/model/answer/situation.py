@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
@@ -13,6 +13,7 @@ from iopstui.model.answer.who import (
     MIN_FOR_P99,
     Role,
     Share,
+    as_bounds,
     moved_s,
     parts_of_below,
     role,
@@ -20,7 +21,7 @@ from iopstui.model.answer.who import (
     syncing_array,
 )
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.disk import DiskRates, mean_ms_over
 from iopstui.model.findings.conditions import Array, Conditions
 from iopstui.model.findings.evidence import NO_CONDITIONS, NO_SHAPE, JobShape
 from iopstui.model.findings.finding import Finding
@@ -64,8 +65,6 @@ MOST_OF_THE_TIME = 0.7
 """While this many are in flight on average, somebody waits for one most of the time."""
 LONG_UP_S = 3600.0
 """Since a boot so long ago, a disk has had other loads than the present one."""
-LONG_PART = 0.03
-"""If requests take at least this part of the seconds, users' shares are uncertain."""
 PERHAPS_SLOW_FACTOR = 2.0
 """With few in flight, a device that takes this many times SLOW_MS may be slow."""
 SLOW_IN_FLIGHT = 0.3
@@ -279,13 +278,7 @@ class Situation:
     @cached_property
     def mean_ms(self) -> float | None:
         """Mean of all reads and writes of these seconds, each counted once."""
-        waited = count = 0.0
-        for rates in self.seconds:
-            for number, ms in ((rates.reads, rates.read_ms), (rates.writes, rates.write_ms)):
-                if number and ms is not None:
-                    waited += ms / rates.seconds
-                    count += number / rates.seconds
-        return waited / count if count else None
+        return mean_ms_over(self.seconds)
 
     @cached_property
     def probes(self) -> list[ProbeInterval]:
@@ -670,10 +663,7 @@ class Situation:
         found = shares(
             self.disk, set(self.below), self.use, self.above, self.parts_of_below, copies
         )
-        if self.use is None or (self.mean_ms or 0.0) < LONG_PART * 1e3 * self.use.seconds:
-            return found
-        # a process counts bytes when requests begin, a disk when they end
-        return tuple(replace(one, at_least=True) for one in found)
+        return found if self.use is None else as_bounds(found, self.mean_ms, self.use)
 
     @cached_property
     def parts_of_below(self) -> tuple[float, float]:

@@ -113,12 +113,17 @@ def gone(s: Situation) -> Answer | None:
     """The disk was taken away, or the file of a loop device."""
     state = s.conditions.devices.get(s.disk)
     if state is not None and state.detached and not (s.seconds and s.seconds[-1].ios_s):
-        text = f"{s.disk} was detached: it has no file and no size any more"
-        return Answer(s.disk, GONE, WARNING, text, UNKNOWN)
-    if not s.is_gone:
-        return None
-    return Answer(s.disk, GONE, WARNING, f"{s.disk} is gone: the kernel has no such disk any "
-                  "more", UNKNOWN, next=advise("log"))  # fmt: skip
+        return gone_answer(s.disk, is_detached=True)
+    return gone_answer(s.disk) if s.is_gone else None
+
+
+def gone_answer(disk: str, is_detached: bool = False) -> Answer:
+    """The answer on a disk that the kernel has no more, or on a loop device without its file."""
+    if is_detached:
+        text = f"{disk} was detached: it has no file and no size any more"
+        return Answer(disk, GONE, WARNING, text, UNKNOWN)
+    return Answer(disk, GONE, WARNING, f"{disk} is gone: the kernel has no such disk any more",
+                  UNKNOWN, next=advise("log"))  # fmt: skip
 
 
 def too_short(s: Situation) -> Answer | None:

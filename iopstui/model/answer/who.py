@@ -12,7 +12,7 @@ from iopstui import format as units
 from iopstui.model.answer.use import ELSEWHERE, WITH_CHILDREN, DiskUse, DiskUser
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.cgroups import GroupRates
-from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.disk import DiskRates, mean_ms_over
 from iopstui.model.findings.conditions import Array, Conditions
 from iopstui.model.histogram import merge, percentiles
 from iopstui.model.metrics.probe import ProbeInterval
@@ -21,6 +21,11 @@ MAIN_SHARE, MORE_FACTOR = 0.5, 1.5
 LEAST_REST = 0.05
 """If nobody is known for less than this share of the bytes, that is not worth telling."""
 ALL, LITTLE_SHARE = 0.995, 0.005
+LONG_PART = 0.03
+"""If requests take at least this part of the seconds, users' shares are uncertain."""
+SAME_PART = 0.015
+"""Parts of a disk's bytes that differ by less are the same: a point, and what rounding hides. Else
+the words would change from second to second."""
 READS, WRITES = 0, 1
 MIN_FOR_P50, MIN_FOR_P99 = 10, 100
 """Fewer requests than these give no percentile."""
@@ -30,18 +35,30 @@ ALIKE = 1.25
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """``share`` (0..1) of a disk's bytes are of ``name``; ``at_least``: it may be more, because the
-    process uses other disks, too. ``program`` names its container or pod, or else its program.
-    ``through``: the device on this disk whose I/O they are ("": the process's files are on the disk
-    itself, or this is not known)."""
+    """``share`` (0..1) of a disk's bytes are of ``name``; ``may_be_more``: so much more may be,
+    because the process uses other disks, too. ``program`` names its container or pod, or else its
+    program. ``through``: the device on this disk whose I/O they are ("": the process's files are on
+    the disk itself, or this is not known)."""
 
     name: str
     share: float
     bytes_s: float
     pid: int | None = None
     program: str = ""
-    at_least: bool = False
+    may_be_more: float = 0.0
     through: str = ""
+
+    @property
+    def at_least(self) -> bool:
+        """Whether it may be more, by more than the readings differ: a process and a disk are not
+        read at the same moment."""
+        return self.may_be_more > SAME_PART
+
+    @property
+    def percent_text(self) -> str:
+        """ "64 %", or "at least 64 %" if it may be more: the same wherever a share is told."""
+        bound = "at least " if self.at_least and self.share < ALL else ""
+        return f"{bound}{100 * min(1.0, self.share):.0f} %"
 
     @property
     def label(self) -> str:
@@ -75,10 +92,10 @@ def shares(
     for user, read_s, write_s in zip(users, *sides, strict=True):
         bytes_s = read_s + write_s
         if bytes_s:
-            at_least = _is_bound(user, (read_s, write_s), moved)
+            may_be_more = _more_s(user, (read_s, write_s), moved) / sum(moved)
             share = bytes_s / sum(moved)
             program = user.container or user.comm
-            found.append(Share(user.name, share, bytes_s, user.pid, program, at_least))
+            found.append(Share(user.name, share, bytes_s, user.pid, program, may_be_more))
     return _with_ways(sorted(found, key=lambda one: (-one.share, one.pid or 0)), above, use)
 
 
@@ -125,13 +142,23 @@ def combined_shares(
     total = sum(sum(_moved(disk, below, use, parts[disk])) for disk, below in disks.items())
     together: dict[str, Share] = {}
     for disk, below in disks.items():
-        for one in shares(disk, below, use, parts=parts[disk]):
+        ms = mean_ms_over([rates[disk] for rates in seconds if disk in rates])
+        for one in as_bounds(shares(disk, below, use, parts=parts[disk]), ms, use):
             bytes_s = one.bytes_s + (together[one.name].bytes_s if one.name in together else 0.0)
-            at_least = one.at_least or (one.name in together and together[one.name].at_least)
+            may_be_more = one.may_be_more * sum(_moved(disk, below, use, parts[disk])) / total
+            may_be_more += together[one.name].may_be_more if one.name in together else 0.0
             together[one.name] = replace(
-                one, share=bytes_s / total, bytes_s=bytes_s, at_least=at_least
+                one, share=bytes_s / total, bytes_s=bytes_s, may_be_more=may_be_more
             )
     return tuple(sorted(together.values(), key=lambda one: (-one.share, one.pid or 0)))
+
+
+def as_bounds(found: Sequence[Share], ms: float | None, use: DiskUse) -> tuple[Share, ...]:
+    """These shares; if requests take long (``ms`` on average), each may be more: a process counts
+    bytes when requests begin, a disk when they end."""
+    if (ms or 0.0) < LONG_PART * 1e3 * use.seconds:
+        return tuple(found)
+    return tuple(replace(one, may_be_more=1.0) for one in found)
 
 
 def parts_of_below(
@@ -206,18 +233,17 @@ def _usable(user: DiskUser, side: int) -> frozenset[str]:
     return (user.reads_on, user.writes_on)[side] or user.devices
 
 
-def _is_bound(user: DiskUser, known: Sequence[float], moved: Sequence[float]) -> bool:
-    """Whether a process may have done more on the disk than is known."""
+def _more_s(user: DiskUser, known: Sequence[float], moved: Sequence[float]) -> float:
+    """Bytes per second that a process may have done on the disk besides those that are known."""
     did = (user.read_s, user.write_s)
-    return any(known[side] < min(did[side], moved[side]) for side in (READS, WRITES))
+    return sum(max(0.0, min(did[side], moved[side]) - known[side]) for side in (READS, WRITES))
 
 
 def who_text(found: Sequence[Share], groups: Sequence[GroupRates] | None, disk: str) -> str:
     """ "fio --name=hog (965) does 64 % of its bytes"; "" if nobody is known to do half of them."""
     top = max((*found[:1], *programs(found)[:1]), key=_with_bonus, default=None)
     if top is not None and top.share >= MAIN_SHARE:
-        bound = "at least " if top.at_least else ""
-        part = "all" if top.share >= ALL else f"{bound}{100 * top.share:.0f} %"
+        part = "all" if top.share >= ALL else top.percent_text
         return f"{top.label} does {part} of its bytes"
     return _group_text(groups, disk)
 
@@ -249,7 +275,7 @@ def programs(found: Sequence[Share]) -> list[Share]:
     several = [
         Share(f"{program} ({len(ones)} processes){_with_children(ones)}",
               sum(one.share for one in ones), sum(one.bytes_s for one in ones), program=program,
-              at_least=any(one.at_least for one in ones), through=_way_of(ones))
+              may_be_more=sum(one.may_be_more for one in ones), through=_way_of(ones))
         for program, ones in by_program.items() if len(ones) > 1 and not _stands_alone(ones)
     ]  # fmt: skip
     return sorted(several, key=lambda one: -one.share)
@@ -296,8 +322,7 @@ def who_rows(
         times = [f"{name} about {units.axis_latency(ns)}"
                  for name, ns in (("p50", p50_ns), ("p99", p99_ns)) if ns is not None]  # fmt: skip
         each = f" ({', '.join(times)})" if times else ""
-        bound = "at least " * (one.at_least and one.share < ALL)
-        yield f"{one.label} {bound}{100 * one.share:.0f} %{each}"
+        yield f"{one.label} {one.percent_text}{each}"
 
 
 def request_latency(

@@ -5,7 +5,7 @@ They are computed from the growth of the counters in /proc/diskstats
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter, ge, mul, sub
 
@@ -209,3 +209,14 @@ def mean_ms(rates: DiskRates) -> float | None:
 
 def _sectors(count: int | None) -> int | None:
     return None if count is None else count * SECTOR
+
+
+def mean_ms_over(seconds: Iterable[DiskRates]) -> float | None:
+    """Mean milliseconds of all reads and writes of these seconds, each counted once."""
+    waited = count = 0.0
+    for rates in seconds:
+        for number, ms in ((rates.reads, rates.read_ms), (rates.writes, rates.write_ms)):
+            if number and ms is not None:
+                waited += ms / rates.seconds
+                count += number / rates.seconds
+    return waited / count if count else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rich.text import Text
 from textual import events
@@ -16,7 +17,7 @@ from iopstui.model.figures.figure import by_name
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import SLOW_REQUEST
 from iopstui.model.metrics.slow.common_properties import CommonProperty, common_properties
-from iopstui.model.metrics.slow.slow_requests import completion_second
+from iopstui.model.metrics.slow.slow_requests import by_level, completion_second
 from iopstui.model.samples import Exemplar
 from iopstui.tables import DOWN, UP, Column
 from iopstui.text import printable
@@ -240,9 +241,10 @@ def _known(stage: str) -> Callable[[ListedRequest], int]:
 
 
 _ROWS = by_name(SLOW_REQUEST)
+DISK, BEFORE_DISK = "DISK", "WHAT"
 COLUMNS = (
     _ROWS["total"].column(title="TOTAL", sorts=DOWN),
-    _ROWS["direction"].column(title="WHAT", left=True, sorts=UP),
+    _ROWS["direction"].column(title=BEFORE_DISK, left=True, sorts=UP),
     Column("", "PROCESS", left=True, sorts=UP, key=lambda r: r.exemplar.comm.lower(),
            read=lambda r: f"{printable(r.exemplar.comm) or f.MISSING} ({r.exemplar.pid})"),
     *(_ROWS[name].column(title=name.upper(), sorts=DOWN, key=_known(name))
@@ -254,7 +256,7 @@ COLUMNS = (
     Column("", "CPU", sorts=UP, key=lambda r: r.exemplar.cpu_done,
            read=lambda r: f"{r.exemplar.cpu} → {r.exemplar.cpu_done}"),
     _ROWS["hctx"].column(title="HCTX", sorts=UP),
-    _ROWS["disk"].column(title="DISK", form=printable, left=True, sorts=UP),
+    _ROWS["disk"].column(title=DISK, form=printable, left=True, sorts=UP),
     _ROWS["cgroup"].column(title="CGROUP", form=lambda group: printable(group) or f.MISSING,
                            left=True, sorts=UP),
 )  # fmt: skip
@@ -278,6 +280,18 @@ class ListContent:
     for_cell: bool = False
 
 
+def _columns_for(content: ListContent) -> Sequence[Column]:
+    """The columns of this list. Where requests are of several disks, the disk is among the first
+    ones, because a narrow terminal has no room for the last ones."""
+    columns = CELL_COLUMNS if content.for_cell else COLUMNS
+    if len({request.exemplar.disk for request in content.requests}) < 2:
+        return columns
+    by_title = {column.title: column for column in columns}
+    disk, found = by_title.pop(DISK), [*by_title.values()]
+    place = [*by_title].index(BEFORE_DISK) + 1
+    return (*found[:place], disk, *found[place:])
+
+
 class SlowList(TypeToFilter, Modal[None]):
     """A list of single requests, which does not change while it is open."""
 
@@ -298,11 +312,11 @@ class SlowList(TypeToFilter, Modal[None]):
         super().__init__(content.title, charset, LIST_HINTS, key.USERS)
         self._charset = charset
         self._content = content
-        self._columns = CELL_COLUMNS if content.for_cell else COLUMNS
+        self._columns = _columns_for(content)
         self._table = ListTable(self._columns, charset, self._columns[0].title, classes="modal-fit")
 
     def content(self) -> ComposeResult:
-        text = "\n".join(self._content.lines)
+        text = "\n".join((*self._content.lines, *_layers(self._content.requests)))
         yield Static(Text(self._charset.text(text)), id="slow-common")
         yield self._table
 
@@ -436,6 +450,14 @@ def empty_reason(state: LiveState, parts: Sequence[str] | None, no_probe: str = 
             return f"no slowest requests without the probe: {no_probe}"
         return "P switches on the probe, which keeps the slowest requests (root)"
     return "no request was completed in the last minutes"
+
+
+def _layers(requests: Sequence[ListedRequest]) -> Iterator[str]:
+    """Why an I/O may be listed twice: it has a request on each layer."""
+    levels = by_level(request.exemplar for request in requests).values()
+    names = [", ".join(sorted({printable(one.disk) for one in level})) for level in levels]
+    for upper, lower in pairwise(names):
+        yield f"An I/O that {upper} passes on to {lower} has a request on each: both may be listed."
 
 
 def _common_facts(exemplars: Sequence[Exemplar]) -> Iterator[str]:

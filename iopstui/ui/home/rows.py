@@ -56,6 +56,8 @@ LONGEST_NAME, WIDE_NAMES = 24, 100
 """From ``WIDE_NAMES`` columns on a tree has blanks between its lines and the names."""
 CELL_PADDING = 1
 """Blanks on each side of a cell."""
+OPEN_MARK = "▸ "
+"""Before the name of the disk of the open session."""
 
 
 def column_widths(total: int, name: int = 0) -> dict[str, int]:
@@ -202,13 +204,13 @@ def device_tree(
     """Pairs (depth, device): every disk, and below it the devices on it (md, LVM, multipath), each
     once. ``partitions``: include them, too."""
     rows: list[tuple[int, BlockDevice]] = []
-    visited: set[str] = set()
+    visited, present = set[str](), {*present_names(devices)}
 
     def add(device: BlockDevice, depth: int) -> None:
         if device.name in visited:
             return
         visited.add(device.name)
-        visible = not device.hidden and device.size != 0 and (partitions or device.disk is None)
+        visible = device.name in present and (partitions or device.disk is None)
         if visible:
             rows.append((depth, device))
         parts = [d.name for d in devices.values() if d.disk == device.name]
@@ -225,6 +227,11 @@ def device_tree(
         if device.disk is None or device.disk not in devices:
             add(device, 0)
     return rows
+
+
+def present_names(devices: Mapping[str, BlockDevice]) -> list[str]:
+    """The devices that are there: one without a size has no medium, or no file (a loop device)."""
+    return [name for name, device in devices.items() if not device.hidden and device.size != 0]
 
 
 def model_text(device: BlockDevice) -> str:
@@ -285,7 +292,7 @@ def users_text(
         user = users.get(one.pid or 0)
         owner = f", {user.user}" if user is not None and user.user else ""
         short = user and replace(one, name=f"{user.comm} ({user.pid}{owner})")
-        texts.append(f"{(short or one).label} {100 * min(1.0, one.share):.0f} %")
+        texts.append(f"{(short or one).label} {one.percent_text}")
     parts = parts_of_below(disk, target.tree, use, seconds)
     if not texts and moved_s(disk, target.tree, use, parts):
         hidden = "" if use.as_root else " (root sees all processes)"
@@ -485,18 +492,25 @@ class HomeAnswer:
         """Whether too few seconds were fed to judge."""
         return len(self._frames) < ENOUGH_SECONDS
 
-    def feed(
-        self, t: float, rates: Mapping[str, DiskRates], devices: Mapping[str, BlockDevice],
-        use: DiskUse | None = None,
-    ) -> Answer | None:  # fmt: skip
-        """The answer for the last seconds, up to ``t``; ``None`` if there is no disk. ``use`` is
-        the last reading of who uses the disks."""
+    def forget(self) -> None:
+        """Begin anew: what was measured is of another time."""
+        self._frames.clear()
+
+    def add(
+        self, t: float, rates: Mapping[str, DiskRates], devices: Mapping[str, BlockDevice]
+    ) -> None:
+        """Add the rates of the second that ended at ``t``."""
         disks = {name: row for name, row in rates.items() if _is_disk(devices.get(name))}
         seconds = max((row.seconds for row in disks.values()), default=1.0)
         self._frames.append(
             Frame(seq=0, step=0, t=t, wall_ms=0.0, seconds=seconds, flags=frozenset(), fio=None,
                   fio_age_s=None, skew_ms=None, disks=disks)
         )  # fmt: skip
+
+    def now(self, devices: Mapping[str, BlockDevice], use: DiskUse | None = None) -> Answer | None:
+        """The answer for the last seconds; ``None`` if there is no disk. ``use`` is the last
+        reading of who uses the disks."""
+        disks = self._frames[-1].disks if self._frames else {}
         if not disks:
             return None
         if self.is_short:

@@ -24,6 +24,7 @@ from iopstui import format as f
 from iopstui.discovery import feature_modules
 from iopstui.errors import UsageError
 from iopstui.model.answer.answer import GOOD, Answer
+from iopstui.model.answer.table import gone_answer
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import TargetPath
@@ -37,12 +38,11 @@ from iopstui.ui.dialogs.text import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.rows import Row, answer_row
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset
 from iopstui.ui.home import rows
+from iopstui.ui.home.memory import BEGAN_S, LIVE_S, HomeMemory
 from iopstui.ui.home.recent import RecentRecordings
-from iopstui.ui.home.rows import COLUMNS, PROGRAM_NAME, Activity, DiskCharts, DiskRow, HomeAnswer
+from iopstui.ui.home.rows import COLUMNS, PROGRAM_NAME, Activity, DiskCharts, DiskRow
 
-BEGAN_S = monotonic()
-"""The charts' axes begin when the program does."""
-SETTLE_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
+SETTLE_S, RESCAN_S = 0.3, 3.0
 CHART_INTERVAL_S = 2
 """Seconds between two paints of the charts; a column shows two seconds."""
 SORT_INTERVAL_S = 5
@@ -109,6 +109,8 @@ STOP_TITLE = "Stop what is running?"
 OPEN_ROW = "(open)"
 """Shown in the open session's row instead of a mount point; also the key of that row, unless it is
 the one of the session's only disk."""
+GONE_ROW = "(gone)"
+"""The same, once that disk is gone."""
 
 
 if TYPE_CHECKING:
@@ -128,8 +130,9 @@ class HomeChoice:
 @dataclass(frozen=True, slots=True)
 class OpenSession:
     """The session whose dashboard is below the home screen: its paths, its name, the device of its
-    row, and functions that return what runs in it now, in a word and in a sentence, its answer, and
-    whether that would have to end before another disk is opened."""
+    row (``disk`` is what it was when it was opened), and functions that return what runs in it now,
+    in a word and in a sentence, its answer, and whether that would have to end before another disk
+    is opened."""
 
     paths: tuple[str, ...]
     name: str
@@ -138,6 +141,7 @@ class OpenSession:
     describe: Callable[[], str]
     answer: Callable[[], Answer | None]
     is_busy: Callable[[], bool]
+    disk: BlockDevice | None = None
 
 
 def _is_loop(disk: DiskRow) -> bool:
@@ -151,10 +155,9 @@ class DevicesChanged(Message):
 class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     """The root of all screens: Esc does nothing here. Returns the chosen devices and an action.
 
-    ``actions`` are those possible here. ``opened``: the session that goes on meanwhile, which is
-    the first row of the list. ``error`` is shown at the top. ``open_dialog`` opens the dialogs of
-    ``DIALOG_ACTIONS``. ``activity`` has what was measured of the disks when the screen was here
-    before."""
+    ``actions`` are those possible here. ``opened``: the session that goes on meanwhile; the cursor
+    begins on its row. ``error`` is shown at the top. ``open_dialog`` opens the dialogs of
+    ``DIALOG_ACTIONS``. ``memory`` is what the screen that was here before left."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("f5,ctrl+r", "rescan", "Rescan"),
@@ -169,21 +172,21 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     letters_filter = False
     help_first = HELP
     about = (
-        "The disks: first the one that the answer warns of, then by name, loop devices last. Jobs "
-        "that write are refused on a disk in use; a scratch file is safe anywhere. A session that "
-        "is open is the first row: Enter returns to it."
+        "The disks: first the one that the answer warns of, then by name, loop devices last. Once "
+        "you press a key, no row moves until you sort; the answer names the disk that needs "
+        "attention. Jobs that write are refused on a disk in use; a scratch file is safe anywhere. "
+        "The open session has the mark ▸: Enter returns to it."
     )
 
-    _show_partitions = False
-    _message = _open_text = _alarming = ""
-    _rescan_pending = _reading_use = _was_used = False
+    _message = _open_text = ""
+    _rescan_pending = _reading_use = False
     _use: DiskUse | None = None
     _ticks = _next_sort = 0
 
     def __init__(
         self, backend: Backend, charset: Charset, error: str, actions: frozenset[str],
         first_run: bool, opened: OpenSession | None, open_dialog: Callable[[str], None],
-        activity: dict[str, Activity],
+        memory: HomeMemory,
     ) -> None:  # fmt: skip
         super().__init__()
         self._backend = backend
@@ -193,22 +196,23 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self._possible_actions = actions
         self._error = error
         self._first_run = first_run and opened is None
-        self._devices: Mapping[str, BlockDevice] | None = None
-        self._activity = activity
+        self._memory = memory
+        self._devices = memory.devices
+        self._activity = memory.activity
         self._early_keys: list[str] = []
-        self._order: list[str] = []
-        """The keys of the disks in the order in which they were last shown."""
         self._marked: list[str] = []
         self._texts: dict[str, tuple[str, str]] = {}
         """Model and mount point of each device."""
         self._charset = charset
         self._table = ListTable(COLUMNS, charset, key=lambda row: row.key, id="home-table",
                                 cell_padding=rows.CELL_PADDING)  # fmt: skip
+        self._table.order, self._table.reverse = memory.column, memory.reverse
         self._opened = opened
         self._footer_hints = (*FOOTER_HINTS, QUIT)
         self._keys = KeyLine(self._footer_hints, charset)
         self._charts = DiskCharts(charset)
-        self._answer = HomeAnswer()
+        self._answer = memory.answer
+        self._describe(memory.devices or {})
         self._answer_row: Row = ()
         self._last_answer: Answer | None = None
 
@@ -262,17 +266,19 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self.query_one("#home-actions").border_title = "What do you want to do?"
         self._show_usual_text()
         self._fit()
+        self._go_to_open_row()
         self._table.focus()
         self.action_rescan()
         if self._backend.recent is not None:
             self.run_worker(self._read_recent, thread=True)
         if self._backend.loads is not None:
-            self._backend.loads()
-            for activity in self._activity.values():
-                activity.rates = None  # of the time before this screen was left
+            if not self._memory.is_fresh(monotonic() - BEGAN_S):
+                self._memory.forget_figures()
+                self._backend.loads()
             self.set_interval(LIVE_S, self._tick)
-            self._last_answer = self._opened.answer() if self._opened is not None else None
+            self._last_answer = self._answer_now()
             self._show_answer(self._last_answer)
+            self._fill_table()
         if self._watch is not None and not self._watch.start():
             # there are no events here (a container without netlink): look from time to time
             self.set_interval(RESCAN_S, self.action_rescan)
@@ -280,7 +286,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     def on_key(self, event: events.Key) -> None:
         """From now on the rows stay where they are: the cursor is on its way to one of them. A key
         for a disk that was pressed before there are any waits for them."""
-        self._was_used = True
+        self._memory.was_used = True
         if self._devices is None and event.key in KEYS_OF_DISKS:
             event.stop()
             event.prevent_default()
@@ -288,7 +294,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """As for a key."""
-        self._was_used = True
+        self._memory.was_used = True
 
     def on_unmount(self) -> None:
         """Stop listening once a device is chosen."""
@@ -315,7 +321,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         height = self.app.size.height
         recent = sum(table.rows for table in self.query(RecentRecordings))
         free_rows = height - 3 - LOWER_ROWS - recent - bool(self._message)
-        needed = len(rows.device_tree(self._devices or {}, self._show_partitions)) + FRAME_COLUMNS
+        needed = len(rows.device_tree(self._devices or {}, self._memory.partitions)) + FRAME_COLUMNS
         if free_rows - needed < rows.MIN_HEIGHT and free_rows > 3 * rows.MIN_HEIGHT:
             needed = free_rows - rows.MIN_HEIGHT
         has_charts = height >= ROOMY_HEIGHT and free_rows - needed >= rows.MIN_HEIGHT
@@ -376,66 +382,97 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self, devices: Mapping[str, BlockDevice], places: Mapping[str, TargetPath]
     ) -> None:  # fmt: skip
         previous, self._devices = self._devices, devices
+        self._memory.devices = devices
         if previous == devices:
             return
         self._answer.places = places
         paths = {device.path for device in devices.values()}
         self._marked = [path for path in self._marked if path in paths]
+        self._describe(devices)
+        self._share_rows()
+        self._fill_table()
+        if previous is None:
+            self._go_to_open_row()
+        early, self._early_keys = self._early_keys, []
+        for key in early:
+            self.app.simulate_key(key)
+        if previous is not None:
+            self._report_changes(rows.present_names(previous), rows.present_names(devices))
+
+    def _describe(self, devices: Mapping[str, BlockDevice]) -> None:
+        places = self._answer.places
         self._texts = {
             device.name: (rows.model_text(device),
                           rows.mount_text(device, devices, places.get(device.name)))
             for device in devices.values()
         }  # fmt: skip
-        self._share_rows()
-        self._fill_table()
-        early, self._early_keys = self._early_keys, []
-        for key in early:
-            self.app.simulate_key(key)
-        if previous is not None:
-            self._report_changes(list(previous), list(devices))
 
     # -- the table
 
     def _visible_rows(self) -> list[DiskRow]:
-        """Rows that match the filter: trees of disks, first the one that needs attention, the
-        others by name and loop devices last, as many systems have dozens; or by the chosen column.
-        New disks come last, so that no row moves while somebody goes to it."""
+        """Rows that match the filter: trees of disks, and a session that is not of one of them."""
         trees: dict[DiskRow, list[DiskRow]] = {}
         tree: list[DiskRow] = []
-        for depth, device in rows.device_tree(self._devices or {}, self._show_partitions):
+        for depth, device in rows.device_tree(self._devices or {}, self._memory.partitions):
             row = self._row(depth, device)
             if depth == 0 or not trees:
                 tree = trees[row] = []
             tree.append(row)
-        opened = self._opened
-        if opened is not None and not any(disk.is_open for disk in trees):
-            row = DiskRow(OPEN_ROW, f"▸ {opened.name}", opened.device, opened.running(), "",
-                          OPEN_ROW, self._activity, self._minute, is_open=True)  # fmt: skip
+        shown = [row for tree in trees.values() for row in tree]
+        if self._opened is not None and not any(row.is_open for row in shown):
+            row = self._row_of_opened(self._opened, shown)
             trees[row] = [row]
-        disks: Sequence[DiskRow] = [*trees]
-        if self._table.order:
-            disks = self._table.in_order(disks)
-        else:
-            kept = self._order or [disk.key for disk in disks if not _is_loop(disk)]
-            places = {key: place for place, key in enumerate(kept)}
-            disks = sorted(disks, key=lambda disk: places.get(disk.key, len(places)))
-            self._order = [disk.key for disk in disks if self._devices]
-            disks = sorted(
-                disks, key=lambda disk: all(row.name != self._alarming for row in trees[disk])
-            )
-        disks = sorted(disks, key=lambda disk: not disk.is_open)
         return [
-            row for disk in disks for row in trees[disk]
+            row for disk in self._in_order(trees) for row in trees[disk]
             if row.key in self._marked or self.matches(row.name, row.model, row.size, row.mounted)
         ]  # fmt: skip
+
+    def _in_order(self, trees: Mapping[DiskRow, Sequence[DiskRow]]) -> list[DiskRow]:
+        """The disks in the order in which they were last shown, new ones last, so that no row moves
+        while somebody goes to it. At first, and when the user sorts: the one that needs attention,
+        the others by name and loop devices last, as many systems have dozens; or by the chosen
+        column."""
+        memory, disks = self._memory, [*trees]
+        if memory.order:
+            places = {key: place for place, key in enumerate(memory.order)}
+            disks.sort(key=lambda disk: places.get(disk.key, len(places)))
+        elif self._table.order:
+            disks = [*self._table.in_order(disks)]
+        else:
+            disks.sort(key=_is_loop)
+        if self._devices:
+            memory.order = [disk.key for disk in disks]
+        if memory.alarming and not self._table.order:
+            disks.sort(key=lambda disk: all(row.name != memory.alarming for row in trees[disk]))
+        return sorted(disks, key=lambda disk: disk.key != OPEN_ROW)
+
+    def _row_of_opened(self, opened: OpenSession, shown: Sequence[DiskRow]) -> DiskRow:
+        """The row of a session that is not of one disk of the list: the first one. A disk that is
+        gone keeps its place, but has no figures."""
+        path = opened.paths[0] if len(opened.paths) == 1 else ""
+        key = path if path in self._memory.order and all(row.key != path for row in shown) else ""
+        name, mounted = ("", GONE_ROW) if self._gone(opened) else (opened.device, OPEN_ROW)
+        return DiskRow(key or OPEN_ROW, f"{rows.OPEN_MARK}{opened.name}", name, opened.running(),
+                       "", mounted, self._activity, self._minute, is_open=True)  # fmt: skip
+
+    def _gone(self, opened: OpenSession) -> Answer | None:
+        """The answer if the disk of the open session is gone."""
+        now = (self._devices or {}).get(opened.device)
+        if self._devices is None or opened.disk is None or (now is not None and now.size != 0):
+            return None
+        if now is None:
+            return gone_answer(opened.device)
+        is_detached = opened.disk.backing_file is not None
+        return gone_answer(opened.device, is_detached) if opened.disk.size else None
 
     def _row(self, depth: int, device: BlockDevice) -> DiskRow:
         """The row of a device; of the open session if this is its only disk."""
         model, mounted = self._texts[device.name]
-        label, opened = self._label(depth, device), self._opened
-        is_open = depth == 0 and opened is not None and opened.paths == (device.path,)
+        opened = self._opened
+        is_open = opened is not None and opened.paths == (device.path,)
+        label = self._label(depth, device, is_open)
         if opened is not None and is_open:
-            label, model, mounted = f"▸ {label}", opened.running(), OPEN_ROW
+            model, mounted = opened.running(), OPEN_ROW
         return DiskRow(device.path, label, device.name, model, f.size(device.size), mounted,
                        self._activity, self._minute, device, is_open)  # fmt: skip
 
@@ -445,7 +482,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         return activity.sparkline(min(width, rows.MEAN_SECONDS), bars)
 
     def on_list_table_sorted(self) -> None:
-        self._order = []
+        memory, table = self._memory, self._table
+        memory.order, memory.column, memory.reverse = [], table.order, table.reverse
         self._sort_anew()
         self._show_order()
         self._fill_table()
@@ -460,8 +498,6 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     def _show_order(self) -> None:
         order, keys = "need for attention, then name", "< > column"
-        if self._opened is not None:
-            order = f"open first, then {order}"
         if self._table.order:
             order, keys = self._table.order_text, f"{keys}  R reverse"
         box = self.query_one("#home-disks")
@@ -491,21 +527,29 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             self._reading_use = True
             self.run_worker(partial(self._read_use, now_s, dict(self._devices)), thread=True,
                             group="use")  # fmt: skip
-        for name in self._devices or ():
-            activity = self._activity.setdefault(name, Activity())
-            activity.add(rates.get(name), now_s)
-        self._last_answer = self._answer.feed(now_s, rates, self._devices or {}, self._use)
-        if self._opened is not None and self._is_session_s(self._opened, self._last_answer):
-            self._last_answer = self._opened.answer() or self._last_answer
+        self._memory.measure(rates, now_s)
+        self._last_answer = self._answer_now()
         if self.is_current:
             self._show_answer(self._last_answer)
             self._show_loads()
 
+    def _answer_now(self) -> Answer | None:
+        """The answer on all disks; the open session's own if it knows better, or if its disk is
+        gone and all is well with the others."""
+        answer, opened = self._answer.now(self._devices or {}, self._use), self._opened
+        if opened is None:
+            return answer
+        gone = self._gone(opened)
+        if gone is not None:
+            return gone if answer is None or answer.state == GOOD else answer
+        return (opened.answer() or answer) if self._is_session_s(opened, answer) else answer
+
     def _is_session_s(self, opened: OpenSession, answer: Answer | None) -> bool:
         """Whether the open session knows better than home: it has measured for longer, or knows
-        what its job waits for."""
+        what its job waits for, or who uses the disk while home has not read that."""
         about = answer is not None and answer.state == GOOD and answer.disk == opened.device
-        return self._answer.is_short or (about and opened.is_busy())
+        knows_more = opened.is_busy() or (self._backend.use is not None and self._use is None)
+        return self._answer.is_short or (about and knows_more)
 
     def on_screen_resume(self) -> None:
         """Show the present, not what it was when another screen covered this one."""
@@ -556,7 +600,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if self._ticks % CHART_INTERVAL_S == 1:
             self._paint_charts()
         table = self._table
-        if self._ticks >= self._next_sort and not self._was_used and self._sort_anew():
+        if self._ticks >= self._next_sort and not self._memory.was_used and self._sort_anew():
             self._next_sort = self._ticks + SORT_INTERVAL_S
             self._fill_table()
             return
@@ -567,9 +611,10 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     def _sort_anew(self) -> bool:
         """Put the disk first that the answer warns of now. Returns True if this is a change."""
-        before, answer = self._alarming, self._last_answer
-        self._alarming = answer.disk if answer is not None and answer.state != GOOD else ""
-        return before != self._alarming and not self._table.order
+        memory, answer = self._memory, self._last_answer
+        before = memory.alarming
+        memory.alarming = answer.disk if answer is not None and answer.state != GOOD else ""
+        return before != memory.alarming and not self._table.order
 
     def _paint_charts(self) -> None:
         device = self._selected()
@@ -633,7 +678,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if device and len(line) > width:
             line = rows.summary_line(device, devices, width, self._users_text(1))
         if self._opened is not None and self._is_open_row:
-            line = f"{self._open_text}. Enter returns to it."
+            state = f" · {self._open_text}. Enter returns to it."
+            line = f.shorten(self._opened.name, max(1, width - len(state))) + state
         text = Text(self._charset.text(printable(line)), style=DIM)
         self.query_one("#home-line", Static).update(text, layout=False)
         self._paint_charts()
@@ -652,9 +698,10 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     # -- the choice
 
-    def _label(self, depth: int, device: BlockDevice) -> str:
+    def _label(self, depth: int, device: BlockDevice, is_open: bool) -> str:
         wide = self.app.size.width >= rows.WIDE_NAMES
-        return rows.label(printable(device.name), depth, device.path in self._marked, wide)
+        name = f"{rows.OPEN_MARK if is_open else ''}{printable(device.name)}"
+        return rows.label(name, depth, device.path in self._marked, wide)
 
     def action_mark(self) -> None:
         """Mark or unmark the device under the cursor."""
@@ -681,7 +728,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     def action_partitions(self) -> None:
         """Show or hide partitions."""
-        self._show_partitions = not self._show_partitions
+        self._memory.partitions = not self._memory.partitions
         self._share_rows()
         self._fill_table()
 
@@ -689,6 +736,11 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     def _is_open_row(self) -> bool:
         row = self._table.selected
         return row is not None and row.is_open
+
+    def _go_to_open_row(self) -> None:
+        for number, row in enumerate(self._table.items):
+            if row.is_open:
+                self._table.move_cursor(row=number)
 
     def _selected(self) -> BlockDevice | None:
         row: DiskRow | None = self._table.selected
@@ -753,8 +805,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             if opens:
                 self.dismiss(HomeChoice((path,)))
             elif opened.is_busy():
-                # the open disk is the first row: Enter returns to its job
-                self._table.move_cursor(row=0)
+                self._go_to_open_row()  # Enter returns to its job
 
         def job() -> str:
             return f"{opened.name}: {opened.running()}" if opened.is_busy() else ""

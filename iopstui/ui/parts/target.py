@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from iopstui import format as f
@@ -18,7 +19,7 @@ from iopstui.ui.port import Port
 from iopstui.ui.state.live import LiveState
 
 if TYPE_CHECKING:
-    from iopstui.ui.home.rows import Activity
+    from iopstui.ui.home.memory import HomeMemory
     from iopstui.ui.home.screen import HomeChoice, OpenSession
 
 DEMO_NAME = "demo"
@@ -47,7 +48,8 @@ class TargetKeys(Part):
         self._begin_action = begin
         self._first_run = first_run
         self._pick = True
-        self._disk_activity: dict[str, Activity] = {}
+        self._memory: HomeMemory | None = None
+        self._is_home = False
 
     def begin(self, targets: Sequence[str], pick: bool) -> None:
         """Open ``targets``, or the home screen. Without a home screen, an error ends the screen."""
@@ -58,13 +60,27 @@ class TargetKeys(Part):
             self._open(targets)
 
     def _open_picker(self, reason: str = "") -> None:
+        from iopstui.ui.home.memory import LIVE_S, HomeMemory
         from iopstui.ui.home.screen import HomeScreen
 
+        if self._memory is None:
+            self._memory = HomeMemory()
+            if self._backend.loads is not None:
+                self.port.call_every(LIVE_S, self._measure_disks)
+        self._is_home = True
         picker = HomeScreen(
             self._backend, self.port.charset, reason, self._offered_actions(), self._first_run,
-            self._open_session(), self._open_over_home, self._disk_activity,
+            self._open_session(), self._open_over_home, self._memory,
         )  # fmt: skip
         self.port.push(picker, self._picked)
+
+    def _measure_disks(self) -> None:
+        """Measure the disks while home is not shown (0.1 ms a second), so that it has present
+        figures when somebody comes back."""
+        from iopstui.ui.home.memory import BEGAN_S
+
+        if not self._is_home and self._memory is not None and self._backend.loads is not None:
+            self._memory.measure(self._backend.loads(), monotonic() - BEGAN_S)
 
     def _open_session(self) -> OpenSession | None:
         """The session that continues while the home screen is open."""
@@ -80,6 +96,7 @@ class TargetKeys(Part):
         return OpenSession(
             paths, name, device, lambda: running_text(state), lambda: activity_text(state),
             lambda: None if self.port.is_replay else state.answer, lambda: self.is_busy,
+            session.devices.get(device),
         )  # fmt: skip
 
     def _open_over_home(self, name: str) -> None:
@@ -105,6 +122,7 @@ class TargetKeys(Part):
 
     def _picked(self, choice: HomeChoice | None) -> None:
         """Open what was chosen. If that would end something that runs, ask first."""
+        self._is_home = False
         if choice is None:
             return
         if choice.opened:

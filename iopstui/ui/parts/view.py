@@ -47,6 +47,9 @@ PLACE_PAGES = ("Waits", "Queue map")
 """The pages of the key ``o``."""
 
 
+NO_READING = "the flight recorder noted no cgroup at this second (it reads them every 5 s)"
+
+
 def _nothing() -> None:
     """Does nothing, for a page that leaves nothing to end."""
 
@@ -224,21 +227,26 @@ class ViewKeys(Part):
         from iopstui.ui.dialogs.slow_list import ProcessList
 
         port, charset = self.port, self.port.charset
-        source = None if port.live is None else ProcessIo()
+        live = None if port.live is None else ProcessIo()
+
+        def source() -> processes_view.Source | None:
+            use = port.replay.disk_use if port.replay is not None and not self.frozen else None
+            return processes_view.RecordedProcesses(use) if use is not None else live
 
         def disk(of_all: bool) -> UsersOfDisk | None:
             return None if of_all else port.open_dashboard.users_of_disk
 
+        records_users = port.replay is not None and port.replay.records_users
         page = ProcessList(
             "Processes",
             lambda width: processes_view.rows(
-                port.shown_state, source, width, charset, self.frozen, page.order,
+                port.shown_state, source(), width, charset, self.frozen, page.order,
                 page.filter_text, port.open_dashboard.users_sentence,
-                disk(page.all_disks),
+                disk(page.all_disks), records_users,
             ),
             charset, key.USERS,
-            lambda of_all: processes_view.orders(port.shown_state, source, disk(of_all)),
-            disk(False) is None,
+            lambda of_all: processes_view.orders(port.shown_state, source(), disk(of_all)),
+            disk(False) is None and not records_users,
         )  # fmt: skip
         return page
 
@@ -323,8 +331,13 @@ class ViewKeys(Part):
 
             def recorded() -> GroupsOfDisks:
                 frame = port.shown_state.frame
-                groups = frame.groups if frame is not None else None
+                groups: Sequence[GroupRates] | None = frame.groups if frame is not None else None
+                replay = port.replay
+                if groups is None and replay is not None and not self.frozen:
+                    groups = replay.groups
                 why = "" if groups is not None else "this recording has none (watch --cgroups)"
+                if groups is None and replay is not None and replay.records_users:
+                    why = NO_READING
                 return groups, frame.opened if frame is not None else (), why
 
             return recorded

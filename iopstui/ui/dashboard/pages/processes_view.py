@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from iopstui import format as f
-from iopstui.linux.process.process_io import ProcessIo
+from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.model.answer.who import LEAST_REST, Share, request_latency
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.tables import DOWN, UP, Column, sortable
@@ -19,6 +21,12 @@ from iopstui.ui.state.live import LiveState
 
 MAX_ROWS = 30
 FIRST_SAMPLE = "first sample; rates need two"
+NONE_RECORDED = "This recording has no processes (watch --record DIR/ records who uses the disks)."
+NO_READING = (
+    "Who used the disks is not known for this second. The flight recorder notes it every 5 s while "
+    "somebody uses them."
+)
+RECORDED = "The recorder keeps the busiest ones."
 ALL_DISKS = (
     "Bytes that each process read from any disk, and wrote to any disk or the page cache "
     "(/proc/PID/io)."
@@ -36,6 +44,42 @@ ON_THE_DISK = (
 )
 
 
+class Source(Protocol):
+    """Processes with their I/O over all disks (``ProcessIo``, ``RecordedProcesses``). ``closed``
+    counts those that could not be read."""
+
+    closed: int
+
+    def rates(self) -> Sequence[Any] | None:
+        """The processes with I/O, the busiest first; ``None`` until they are known."""
+
+    def command(self, pid: int) -> str:
+        """The command line of a process; "" if it is not known."""
+
+    def user(self, pid: int) -> str:
+        """The user of a process; "" if it is not known."""
+
+
+@dataclass
+class RecordedProcesses:
+    """The processes of a recorded reading."""
+
+    use: DiskUse
+
+    def __post_init__(self) -> None:
+        self.closed = max(0, self.use.hidden)
+        self._by_pid = {user.pid: user for user in self.use.users}
+
+    def rates(self) -> Sequence[DiskUser]:
+        return sorted(self.use.users, key=lambda user: -user.read_s - user.write_s)
+
+    def command(self, pid: int) -> str:
+        return self._by_pid[pid].command
+
+    def user(self, pid: int) -> str:
+        return self._by_pid[pid].user
+
+
 NUMBERS, LATENCIES = 9 + 11 + 13 + 15, 2 * 9
 """Cells of the columns beside the name, and of those that the probe adds."""
 SHARES = 9 + 11 + 10 + 9
@@ -43,7 +87,7 @@ SHARES = 9 + 11 + 10 + 9
 
 
 def orders(
-    state: LiveState, source: ProcessIo | None, disk: UsersOfDisk | None = None
+    state: LiveState, source: Source | None, disk: UsersOfDisk | None = None
 ) -> Sequence[str]:  # fmt: skip
     """The titles of the columns by which the processes can be sorted. ``disk``: only its users are
     listed."""
@@ -55,7 +99,7 @@ def orders(
 
 
 def _columns(
-    state: LiveState, source: ProcessIo | None, width: int, probe: ProbeInterval | None = None
+    state: LiveState, source: Source | None, width: int, probe: ProbeInterval | None = None
 ) -> tuple[Column, ...]:
     """The columns. Latencies are those of the requests that each process sent to the target's disks
     itself."""
@@ -146,7 +190,7 @@ def _disk_rows(
 
 def rows(
     state: LiveState,
-    source: ProcessIo | None,
+    source: Source | None,
     width: int,
     charset: Charset,
     frozen: bool = False,
@@ -154,12 +198,14 @@ def rows(
     words: str = "",
     users: str = "",
     disk: UsersOfDisk | None = None,
+    records_users: bool = False,
 ) -> list[Row]:
-    """Rows by disk if the probe counts processes, else over all disks (``source`` is ``None`` for a
-    recording, which has no such figures). ``frozen``: ``state`` is of an earlier second. ``order``
-    is one of ``orders`` ("": the busiest first). ``words`` is a filter: only processes whose name,
-    number or command line contains all of them. ``users`` says who uses the target most. ``disk``:
-    only its users are listed."""
+    """Rows over all disks; by disk if the probe of a recording counts processes. ``source`` is
+    ``None`` for a recording that has no processes of this second; ``records_users``: it has some of
+    others. ``frozen``: ``state`` is of an earlier second. ``order`` is one of ``orders`` ("": the
+    busiest first). ``words`` is a filter: only processes whose name, number or command line
+    contains all of them. ``users`` says who uses the target most. ``disk``: only its users are
+    listed."""
     words = words.strip()
     if disk is not None:
         return _disk_rows(disk, state, width, charset, frozen, order, words)
@@ -169,9 +215,12 @@ def rows(
     if probe is not None and source is None:
         return [*page, *task_rows(state, probe, width, charset, order, words)]
     if source is None:
-        return [*page, *wrap(width, charset, "This recording has no processes.", None)]
+        reason = NO_READING if records_users else NONE_RECORDED
+        return [*page, *wrap(width, charset, reason, None)]
     rates, columns = source.rates(), _columns(state, source, width, probe)
     title = "processes, all disks together"
+    if isinstance(source, RecordedProcesses):
+        title += f", in {who_panel.time_text(source.use)}"
     page.append(list_title(title, columns, order, frozen, width, charset))
     if rates is None:
         return [*page, message(width, charset, FIRST_SAMPLE)]
@@ -199,8 +248,10 @@ def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:
     return [*wrap(width, charset, text, None), message(width, charset, "")]
 
 
-def _note_rows(source: ProcessIo, width: int, charset: Charset, latencies: bool) -> list[Row]:
+def _note_rows(source: Source, width: int, charset: Charset, latencies: bool) -> list[Row]:
     text = f"{ALL_DISKS} {LATENCY_NOTE}" if latencies else ALL_DISKS
+    if isinstance(source, RecordedProcesses):
+        return wrap(width, charset, f"{text} {RECORDED}")
     if source.closed:
         plural = "es" if source.closed > 1 else ""
         text += f" {source.closed} process{plural} cannot be read by this user."

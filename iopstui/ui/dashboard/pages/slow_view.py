@@ -53,6 +53,8 @@ def _fact_rows(request: Exemplar, when: str, width: int, charset: Charset) -> It
     if request.sector is not None:
         offset = f"{request.offset} ({f.size(request.offset)})"
         place += f"at sector {request.sector}, offset {offset} of {printable(request.disk)}, "
+    else:
+        place += f"of {printable(request.disk)}, "
     yield from wrap(width, charset, f"{when}  {request.kind} {place}flags {request.flags}", BOLD)
     sender = f"{printable(request.comm) or f.MISSING}, process {request.pid}, thread {request.tid}"
     group = f"cgroup {printable(request.group) or f.MISSING}"
