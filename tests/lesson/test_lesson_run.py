@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -214,6 +215,30 @@ def test_a_disturbed_run_is_not_graded_until_it_is_repeated(play: LessonRun) -> 
     play.end_repeat()
     assert play.step is not None and play.step.header == "explain: more"
     assert words(play).startswith("You said b) no. The measurement confirms it.")
+
+
+def test_a_reason_for_two_questions_is_given_once_and_r_repeats_the_run_of_the_questions(
+    tmp_path: Path,
+) -> None:
+    asked = TEXT[TEXT.index("[ask: more]") : TEXT.index("[run: one]")].replace("gain", "deep.iops")
+    asked += asked.replace("more", "deeper")
+    text = TEXT[: TEXT.index("[ask: more]")] + asked + TEXT[TEXT.index("[run: one]") :]
+    text = text.replace("answers = more", "answers = more, deeper")
+    target = Target("file", str(tmp_path / "f"), "vda", ("vda",))
+    lesson = parse_lesson(text, "own", "own.ini")
+    with closing(LessonRun(lesson, target, TargetFacts(FACTS, KNOBS))) as play:
+        for header in ("ask: more", "ask: deeper"):
+            to(play, header)
+            play.answer("b")
+        for header in ("run: one", "run: deep"):
+            to(play, header)
+            measure_beside_a_neighbour(play)
+        to(play, "explain: more")
+        first, second = words(play).splitlines()[:2]
+        assert first.startswith("You said b) no. Not graded: run deep was disturbed (")
+        assert second == "You said b) no. Not graded: run deep was disturbed."
+        # the page also shows figures of run one, which was disturbed, too
+        assert play.repeatable is not None and play.repeatable.name == "deep"
 
 
 def test_an_interrupt_that_moved_between_the_runs_leaves_a_question_open(play: LessonRun) -> None:

@@ -22,7 +22,7 @@ FACTS = {
     "device.name": "vda", "device.queues": 1.0, "device.cpus_per_queue": 4.0, "host.cpus": 4.0,
     "device.far_cpu": 1.0, "device.irq_cpu": 0.0, "device.rq_affinity": 1.0,
     "device.nr_requests": 128.0, "target.kind": DEVICE, "matters.rq_affinity": True,
-    "can.rq_affinity": True,
+    "can.rq_affinity": True, "can.scheduler": True, "device.other_scheduler": "mq-deadline",
 }  # fmt: skip
 LATENCY_S, PARALLEL = 0.001, 16
 SECONDS = 8
@@ -99,6 +99,14 @@ def test_beside_a_neighbour_no_answer_is_graded_wrong(
 def test_a_neighbour_in_one_run_leaves_the_questions_of_the_others() -> None:
     told = grades("1", {"deep": 0.6}, 1.0)
     assert told == {"eight": ("a",), "deep": ()}
+
+
+def test_a_disturbed_run_is_not_called_one_that_was_not_made() -> None:
+    run = played("6", {"other": 0.6}, 1.0)
+    page = next(step for step in run.lesson.steps if step.header == "explain: scheduler")
+    told = " ".join(text.text for text in run.conclusions(page.paragraphs))
+    assert run.points["other"].disturbed and "was measured here" not in told
+    run.close()
 
 
 def test_grades_would_be_wrong_if_nobody_looked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from iopstui.features.lessons.model.pages import VisibleParagraph
 from iopstui.features.lessons.play.lesson_state import AnswerVerdict, ShownPage
 from iopstui.features.lessons.play.library import Lessons
 from iopstui.features.lessons.screen.list import LessonList
-from iopstui.features.lessons.screen.page import LessonPage, page_parts
+from iopstui.features.lessons.screen.page import LessonPage, SideCharts, page_parts
 from iopstui.features.lessons.screen.rows import wrap_words
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.model.block.tunable import TunableRequest
@@ -458,3 +458,26 @@ def test_the_strip_covers_nothing(size: tuple[int, int], strip: int) -> None:
     assert len(cells) == len(set(cells)) and max(y for _, y in cells) == height - 1
     assert plan.strip.height == strip
     assert plan.tabbed == (width < layout.FULL_WIDTH or height - strip < layout.FULL_HEIGHT)
+
+
+async def test_long_lines_and_wide_tables_are_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("random", "sequential", "batched", "unmerged", "other")
+    table = Table(("", *names), (("CPU time of the whole machine for each I/O", *["33.2 µs"] * 5),))
+    fence = f"```text\n     fio options: {'iodepth_batch_submit=16, ' * 4}rw=last\n```"
+    monkeypatch.setattr(
+        "iopstui.features.lessons.screen.page.page_parts", lambda *_: [table, fence]
+    )
+    for size in (SMALL, MIDDLE):
+        app, _, _ = make(begin=lesson())
+        async with app.run_test(size=size) as pilot:
+            await ready(app, pilot)
+            assert all(shows(app, name) for name in names)
+            assert shows(app, "rw=last"), screen_text(app)
+
+
+async def test_the_charts_beside_a_lesson_have_one_time_axis() -> None:
+    app, _, _ = make(begin=lesson())
+    async with app.run_test(size=MIDDLE) as pilot:
+        await ready(app, pilot)
+        charts = app.screen.query_one(SideCharts)
+        assert charts._rates.columns == charts._latency.columns > 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,9 +94,12 @@ def judge(
     return AnswerVerdict(chosen, right, correct, text)
 
 
-def disturbed_text(by_run: Mapping[str, str]) -> str:
-    """Which runs were disturbed, and by what; "" if none was."""
-    runs = "; ".join(f"run {run} was disturbed ({why})" for run, why in by_run.items())
+def disturbed_text(by_run: Mapping[str, str], explained: Collection[str] = ()) -> str:
+    """Which runs were disturbed, and by what, unless they are ``explained``; "" if none was."""
+    runs = "; ".join(
+        f"run {run} was disturbed" + ("" if run in explained else f" ({why})")
+        for run, why in by_run.items()
+    )
     return f"{runs}." if runs else ""
 
 
@@ -166,8 +169,9 @@ class LessonState:
         moved = moved_between(list(points.values()))
         return {runs[-1]: moved} if moved and not found else found
 
-    def verdict(self, name: str) -> AnswerVerdict | None:
-        """The verdict on a question from the measurements so far; ``None`` if it was not asked."""
+    def verdict(self, name: str, explained: Collection[str] = ()) -> AnswerVerdict | None:
+        """The verdict on a question from the measurements so far; ``None`` if it was not asked. It
+        does not say what disturbed the runs that are ``explained``."""
         for step in self.lesson.steps:
             if (
                 isinstance(step, QuestionPage)
@@ -175,9 +179,25 @@ class LessonState:
                 and name in self.shown_questions
             ):
                 figures = self.lesson.needed_names(step.figures)
-                disturbed = disturbed_text(self.disturbances(figures))
+                disturbed = disturbed_text(self.disturbances(figures), explained)
                 return judge(step, self.answers.get(name), self.lookup, figures, disturbed)
         return None
+
+    def verdicts(self, names: Iterable[str]) -> list[AnswerVerdict]:
+        """The verdicts on a page's questions. What disturbed a run is only in the first of them."""
+        found: list[AnswerVerdict] = []
+        explained = set[str]()
+        for name in names:
+            verdict = self.verdict(name, explained)
+            if verdict is not None:
+                found.append(verdict)
+                explained |= self.disturbances(self.figures_of_question(name)).keys()
+        return found
+
+    def figures_of_question(self, name: str) -> frozenset[str]:
+        """The figures that decide a question."""
+        pages = (step for step in self.lesson.steps if isinstance(step, QuestionPage))
+        return next((page.figures for page in pages if page.name == name), frozenset())
 
     def is_askable(self, question: QuestionPage) -> bool:
         """Whether all figures in the question and its answers are known."""

@@ -181,10 +181,8 @@ class LessonTexts:
         """The content of a page; empty if it depends entirely on unknown figures."""
         blocks: list[Block] = []
         if isinstance(step, AnswerPage):
-            verdicts = [self._state.verdict(name) for name in step.answers]
-            blocks += [
-                VisibleParagraph(verdict.text) for verdict in verdicts if verdict is not None
-            ]
+            verdicts = self._state.verdicts(step.answers)
+            blocks += [VisibleParagraph(verdict.text) for verdict in verdicts]
         if isinstance(step, FiguresPage):
             runs = [run for run in step.runs if run in self._state.points]
             if not runs:
@@ -286,15 +284,11 @@ class LessonRun(LessonState):
         if run is not None:
             is_disturbed = run.name in self.points and self.points[run.name].disturbed
             return run if run.name in self.failed or is_disturbed else None
-        names = set(figures_of_page(step))
+        asked = set[str]()
         for question in step.answers if isinstance(step, AnswerPage) else ():
-            names |= self._figures_of_question(question)
-        disturbed = self.disturbances(names)
+            asked |= self.figures_of_question(question)
+        disturbed = self.disturbances(asked) or self.disturbances(figures_of_page(step))
         return next((run for run in self.lesson.runs if run.name in disturbed), None)
-
-    def _figures_of_question(self, name: str) -> frozenset[str]:
-        pages = (step for step in self.lesson.steps if isinstance(step, QuestionPage))
-        return next((page.figures for page in pages if page.name == name), frozenset())
 
     def repeat(self) -> None:
         """Make the next ``request`` for the run that can be repeated."""

@@ -410,7 +410,9 @@ class SideCharts(Canvas):
     def on_resize(self, event: events.Resize) -> None:
         width, height = self.size
         upper = height // 2
-        self.add(self._rates.place(Box(0, 0, width, upper), framed=True))
+        # the same second of both charts is in the same column
+        labels = self._latency.spec.right
+        self.add(self._rates.place(Box(0, 0, width, upper), framed=True, blank=labels))
         self.add(self._latency.place(Box(0, upper, width, height - upper), framed=True))
         self.paint()
 

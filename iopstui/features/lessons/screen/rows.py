@@ -92,8 +92,7 @@ class LessonProgress:
         """The verdicts on the questions that a page answers."""
         step = self.step_of(page)
         names = step.answers if isinstance(step, AnswerPage) else ()
-        verdicts = (self.run.verdict(name) for name in names)
-        return [verdict for verdict in verdicts if verdict is not None]
+        return self.run.verdicts(names)
 
     def score(self) -> tuple[int, int]:
         """The number of answers that the measurements confirmed, and of answers that could be

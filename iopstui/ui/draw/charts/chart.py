@@ -179,13 +179,17 @@ class Chart:
         """The time at which a column begins."""
         return window.start + column * self.column_s(window)
 
-    def place(self, box: Box, framed: bool = False, with_steps: bool = False) -> list[Lines]:
+    def place(
+        self, box: Box, framed: bool = False, with_steps: bool = False, blank: int = 0
+    ) -> list[Lines]:
         """Use this box, with a border if ``framed``; returns new tiles for the canvas.
-        ``with_steps``: a row below the plot is for ``show_steps``, if there is room."""
+        ``with_steps``: a row below the plot is for ``show_steps``, if there is room. ``blank`` are
+        the least columns right of the plot."""
         self._box, self.framed = box, framed
         edge = 1 if framed else 0
-        hidden = box.width <= AXIS_WIDTH + self.spec.right + 2 * edge or box.height < 5
-        self._columns = 0 if hidden else box.width - AXIS_WIDTH - self.spec.right - 2 * edge
+        space = box.width - AXIS_WIDTH - max(blank, self.spec.right) - 2 * edge
+        hidden = space <= 0 or box.height < 5
+        self._columns = 0 if hidden else space
         self._flag_rows = FLAG_ROWS if box.height >= FLAGS_FROM else 1
         has_steps = with_steps and box.height >= STEPS_FROM and not hidden
         self._rows = 0 if hidden else box.height - 2 - self._flag_rows - has_steps
