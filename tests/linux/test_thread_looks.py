@@ -101,6 +101,27 @@ def test_only_one_of_several_threads_does_io(
     assert found.percents == {DISK: pytest.approx(90.0)}
 
 
+@pytest.mark.parametrize(("place", "began", "may"), [
+    ("0", True, True), ("0", False, False), ("submit_bio_wait", True, False),
+])  # fmt: skip
+def test_whoever_starts_a_program_may_be_in_state_d_for_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, began: bool, may: bool
+) -> None:
+    threads = Threads(tmp_path, monkeypatch)
+    task = tmp_path / "proc/7/task/7"
+    task.mkdir(parents=True)
+    (task / "children").write_text("8 ")
+    waits = threads.watch([[("D", place)]] * 5)
+    assert not waits.may_be_vfork, "its child was there before"
+    for name in ("7/task/9", "9/task/9"):
+        (tmp_path / "proc" / name).mkdir(parents=True)
+    (task / "children").write_text("8 ")
+    watched = TaskWaits(7, {}, Roots.under(tmp_path))
+    (task / "children").write_text("8 9 " if began else "8 ")
+    watched.look()
+    assert watched.result().may_be_vfork is may
+
+
 def test_the_function_is_read_before_the_state(tmp_path: Path) -> None:
     """A thread that wakes up between the two readings was asleep, and its function is known."""
     states: dict[str, bool] = {}

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from iopstui.linux.activity.thread_looks import ThreadLooks, WaitCounts, seen_at, wchan
+from iopstui.linux.activity.thread_looks import ThreadLooks, WaitCounts, children_of, seen_at, wchan
 from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
 from iopstui.linux.devices.open_devices import OpenDevices
 from iopstui.linux.kernel_files import Roots, decode, list_names, read_bytes, read_text
@@ -164,6 +164,7 @@ class TaskWaits:
             of_children=(*seen, *([in_turn] if in_turn is not None else ())),
             never_ran=self._never_ran(),
             not_seen=rest,
+            may_be_vfork=any(one.may_be_vfork for one in self._threads.values()),
         )  # fmt: skip
 
     def _never_ran(self) -> bool:
@@ -232,6 +233,7 @@ class _ChildrenInTurn:
         self._states: dict[str, bool] = {}
         self._places: Counter[str] = Counter()
         self._seen: Counter[str] = Counter()
+        self._may_be_vfork = False
         self._waiting: Counter[str] = Counter()
         """By name: how many looks saw it, and how many of these found a process of this name
         waiting for a disk, at least perhaps."""
@@ -265,6 +267,8 @@ class _ChildrenInTurn:
                     looks.add(seen)
                     self._places[seen.place] += bool(seen.place)
                     waits |= place_kind(seen.place, seen.blocked) in (DISK, UNKNOWN_WAIT)
+                    if seen.blocked and not seen.place and children_of(task):
+                        self._may_be_vfork = True
             self._waiting[name] += waits
         self._seen.update([*names])
         self._pids |= names
@@ -284,6 +288,7 @@ class _ChildrenInTurn:
             self._pids[waiting[0]], " or ".join(waiting), "", self._looks, "S",
             {kind: min(100.0, 100 * count / self._looks) for kind, count in kinds.items()},
             places=_main_places(self._places), devices=frozenset(self._devices), in_turn=True,
+            may_be_vfork=self._may_be_vfork,
         )  # fmt: skip
 
 

@@ -68,6 +68,10 @@ class ThreadLooks:
         self._states: dict[str, bool] = {}
         self._where: str | None = None
         self._counts = WaitCounts()
+        self._first_children = children_of(place)
+        self.may_be_vfork = False
+        """A look found it blocked, where could not be read, and with a child that it began
+        meanwhile: whoever starts a program is in state D until that has begun (vfork(2))."""
         self._first: tuple[float, int, int] | None = None
         self._last: tuple[float, int, int] | None = None
 
@@ -86,6 +90,8 @@ class ThreadLooks:
         seen = seen_at(self._place, self._kernel, self._states, where)
         if seen is not None:
             self._counts.note([seen])
+            if seen.blocked and not seen.place and not self.may_be_vfork:
+                self.may_be_vfork = bool(children_of(self._place) - self._first_children)
         return seen
 
     @property
@@ -138,6 +144,11 @@ def wchan(place: str) -> str:
     """The kernel function that a thread sleeps in; "" if it does not, or it cannot be read."""
     where = read_text(f"{place}/wchan") or "0"
     return "" if where == "0" else where
+
+
+def children_of(place: str) -> frozenset[str]:
+    """The numbers of the children that a thread has now; empty if the kernel does not list them."""
+    return frozenset((read_text(f"{place}/children") or "").split())
 
 
 def seen_at(place: str, kernel: bool, states: dict[str, bool], where: str) -> Look | None:
