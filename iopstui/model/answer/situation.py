@@ -491,7 +491,7 @@ class Situation:
 
     @cached_property
     def syncing(self) -> tuple[str, Array] | None:
-        """The md array with this disk that is being rebuilt or checked."""
+        """The md array with this disk that is being rebuilt or checked, or was just now."""
         return syncing_array(self.disk, self.below, self.conditions, self.devices, self.lower)
 
     @cached_property
