@@ -231,11 +231,18 @@ def held_by_layer(s: Situation) -> tuple[str, Advice]:
     if max(below) >= s.in_flight / 2:
         most = lower[below.index(max(below))]
         return f"; {most} below it has {count(max(below))} in flight", NO_ADVICE
-    if sum(below) >= LOWER_SHARE * s.in_flight:
+    if not holds_most(s):
         return "", NO_ADVICE
     device = s.devices.get(s.disk)
     step = advise("table", device.dm_name) if device and device.dm_name else NO_ADVICE
     return f"; they are in {s.disk}, not in {' or '.join(lower)} below it", step
+
+
+def holds_most(s: Situation) -> bool:
+    """Whether the devices below it have only a small part of its requests."""
+    below = [s.machine.in_flight[name] for name in s.lower.get(s.disk, ())
+             if name in s.machine.in_flight]  # fmt: skip
+    return bool(below) and sum(below) < LOWER_SHARE * s.in_flight
 
 
 def degraded(s: Situation) -> str:

@@ -407,6 +407,23 @@ def test_the_lowest_of_three_devices_at_fault_is_named_alone() -> None:
     assert [answer.disk for _, answer in pairs] == ["vda"]
 
 
+@pytest.mark.parametrize(("layer", "below", "named"), [
+    ("dm-crypt", 4.0, "dm-0"), ("dm-crypt", 10.0, "vda"), ("dm-thin", 4.0, "vda"),
+])  # fmt: skip
+def test_encryption_that_holds_most_requests_is_named_and_not_the_disk_below(
+    layer: str, below: float, named: str
+) -> None:
+    links = DeviceLinks("dm-0", ("vda",)), DeviceLinks("vda")
+    crypt = Target(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "vda"), links=links)
+    devices = DEVICES | {"dm-0": replace(DEVICES["vda"], name="dm-0", kind="dm", layer=layer)}
+    upper = changed(rates(0, 430, 66), aqu_sz=28.0, util=99.0)
+    lower = changed(rates(0, 430, 1e3 * below / 430), aqu_sz=below, util=99.0)
+    seconds = frames([{"dm-0": upper, "vda": lower}] * 5, 20.0)
+    answers = [answer for _, answer in judge(Seen(crypt, seconds, devices))]
+    assert [answer.disk for answer in answers] == [named]
+    assert ("they are in dm-0, not in vda" in answers[0].text) is (named == "dm-0")
+
+
 def test_the_members_of_a_busy_degraded_array_are_not_at_fault_each_of_them() -> None:
     """Reads of a raid5 without one of its disks: the answer names the array and the missing member,
     not the two busy ones."""
