@@ -367,9 +367,11 @@ def test_state_d_of_a_process_that_starts_programs_may_be_for_that() -> None:
     waits = replace(WAITING, percents={UNKNOWN_WAIT: 40.0, "event": 50.0}, running=0.0,
                     io_percent=90.0, busy_percent=100.0, readable=False)  # fmt: skip
     assert process_verdict(waits, NOTHING) == WAITS
-    shell = replace(waits, may_be_vfork=True)
-    assert process_verdict(shell, NOTHING) == UNKNOWN
-    assert "for I/O or for something else" in report(shell).sentences[0]
+    for other in (replace(waits, may_be_vfork=True), replace(waits, not_for_io=True),
+                  replace(waits, odd_place="synchronize_rcu")):  # fmt: skip
+        assert process_verdict(other, NOTHING) == UNKNOWN
+        assert "for I/O or for something else" in report(other).sentences[0]
+        assert "in synchronize_rcu 40 %" in report(other).sentences[0] or not other.odd_place
 
 
 @pytest.mark.parametrize(("pressure", "disk", "verdict"), [
