@@ -187,8 +187,10 @@ def test_the_stack_is_read_with_the_kernel_s_part(
     (proc / "7/stat").write_text("7 (dd) S 1 " + "0 " * 40)
     (proc / "7/fd/3").symlink_to("/dev/md0")
     (proc / "5/stat").write_text(f"5 (kworker) S 2 0 0 0 0 {0x00200000} " + "0 " * 40)
+    (proc / "6").mkdir()
+    (proc / "6/stat").write_text(f"6 (nfsd) S 2 0 0 0 0 {0x00200000} " + "0 " * 40)
     for sectors in (0, 8):
-        for pid in (5, 7):
+        for pid in (5, 6, 7):
             (proc / f"{pid}/io").write_text(f"0 1 2 3 4 5 6 7 8 {512 * sectors} 10 0 12 13")
         (proc / "diskstats").write_text(f"7 0 loop0 9 0 {sectors} 9 9 0 9 9 0 9 9\n"
                                         "7 1 loop1 9 0 0 9 9 0 9 9 0 9 9\n")  # fmt: skip
@@ -198,4 +200,4 @@ def test_the_stack_is_read_with_the_kernel_s_part(
         "md0": (("sda1", "sda"), "raid1"), "loop0": (("sda1", "sda"), None),
     }  # fmt: skip
     assert use.kernel_s is not None
-    assert use.kernel_s[0] * use.seconds == pytest.approx(8 * 512, rel=0.01)
+    assert use.kernel_s[0] * use.seconds == pytest.approx(8 * 512, rel=0.01), "not what nfsd reads"

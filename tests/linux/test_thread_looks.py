@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -99,6 +100,67 @@ def test_only_one_of_several_threads_does_io(
     both = [[("D", "submit_bio_wait"), RUNS]] * 45 + [[RUNS, ("D", "folio_wait_bit")]] * 45
     found = Threads(tmp_path, monkeypatch).watch(both + [[RUNS, RUNS]] * 10)
     assert found.percents == {DISK: pytest.approx(90.0)}
+
+
+@pytest.mark.parametrize(("place", "began", "may"), [
+    ("0", True, True), ("0", False, False), ("submit_bio_wait", True, False),
+])  # fmt: skip
+def test_whoever_starts_a_program_may_be_in_state_d_for_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, began: bool, may: bool
+) -> None:
+    threads = Threads(tmp_path, monkeypatch)
+    task = tmp_path / "proc/7/task/7"
+    task.mkdir(parents=True)
+    (task / "children").write_text("8 ")
+    waits = threads.watch([[("D", place)]] * 5)
+    assert not waits.may_be_vfork, "its child was there before"
+    for name in ("7/task/9", "9/task/9"):
+        (tmp_path / "proc" / name).mkdir(parents=True)
+    (task / "children").write_text("8 ")
+    watched = TaskWaits(7, {}, Roots.under(tmp_path))
+    (task / "children").write_text("8 9 " if began else "8 ")
+    watched.look()
+    assert watched.result().may_be_vfork is may
+
+
+@pytest.mark.parametrize(("in_io", "wakes", "state", "other"), [
+    ("0", False, "D", True), ("2", False, "D", False), ("0", True, "D", False),
+    ("0", False, "S", False), ("", False, "D", False),
+])  # fmt: skip
+def test_state_d_while_no_task_waits_for_io_is_for_something_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_io: str, wakes: bool, state: str,
+    other: bool,
+) -> None:  # fmt: skip
+    """``wakes``: it is woken up and waits again before the machine's tasks are read."""
+    task = tmp_path / "proc/7/task/7"
+    task.mkdir(parents=True)
+    (tmp_path / "proc/stat").write_text(f"cpu 1 2\n{in_io and f'procs_blocked {in_io}'}\nirq 1\n")
+    for directory in (task, task.parents[1]):
+        (directory / "stat").write_text(f"7 (python) {state} 1 " + "0 " * 40)
+    (task / "schedstat").write_text("1 2 3")
+    count = thread_looks.tasks_in_io
+
+    def late(proc: str) -> int | None:
+        if wakes:
+            (task / "schedstat").write_text(f"{time.monotonic_ns()} 2 3")
+        return count(proc)
+
+    monkeypatch.setattr(thread_looks, "tasks_in_io", late)
+    waits = TaskWaits(7, {}, Roots.under(tmp_path))
+    assert not waits.result().not_for_io
+    for _ in range(3):
+        waits.look()
+    assert waits.result().not_for_io is other
+
+
+def test_a_function_that_nobody_knows_is_named(tmp_path: Path) -> None:
+    task = tmp_path / "proc/7/task/7"
+    task.mkdir(parents=True)
+    for directory in (task, task.parents[1]):
+        (directory / "stat").write_text("7 (python) D 1 " + "0 " * 40)
+    for place, odd in (("submit_bio_wait", ""), ("synchronize_rcu", "synchronize_rcu")):
+        (task / "wchan").write_text(place)
+        assert TaskWaits(7, {}, Roots.under(tmp_path)).result().odd_place == odd
 
 
 def test_the_function_is_read_before_the_state(tmp_path: Path) -> None:

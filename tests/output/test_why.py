@@ -362,6 +362,18 @@ def test_a_small_part_of_the_time_in_state_d_matters_little_whatever_it_is_for(
     assert f"is in state D {percent:.0f} % of its time" in report(waits).sentences[0]
 
 
+def test_state_d_of_a_process_that_starts_programs_may_be_for_that() -> None:
+    """A shell whose commands are short, beside others' I/O, as another user sees it."""
+    waits = replace(WAITING, percents={UNKNOWN_WAIT: 40.0, "event": 50.0}, running=0.0,
+                    io_percent=90.0, busy_percent=100.0, readable=False)  # fmt: skip
+    assert process_verdict(waits, NOTHING) == WAITS
+    for other in (replace(waits, may_be_vfork=True), replace(waits, not_for_io=True),
+                  replace(waits, odd_place="synchronize_rcu")):  # fmt: skip
+        assert process_verdict(other, NOTHING) == UNKNOWN
+        assert "for I/O or for something else" in report(other).sentences[0]
+        assert "in synchronize_rcu 40 %" in report(other).sentences[0] or not other.odd_place
+
+
 @pytest.mark.parametrize(("pressure", "disk", "verdict"), [
     (26.0, HOG, WAITS), (4.0, HOG, UNKNOWN), (30.0, HOG, WAITS),
     (26.0, changed(rates(400, 0, 1), aqu_sz=0.9, util=95.0), UNKNOWN),

@@ -7,8 +7,20 @@ from watch_frames import frame, rates
 from iopstui.linux.kernel_files import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target
-from iopstui.model.findings.conditions import Conditions, DeviceState
+from iopstui.model.findings.conditions import Array, Conditions, DeviceState
 from iopstui.session.examination import Examination
+
+
+def test_a_check_that_ends_while_the_disk_is_looked_at_is_remembered(tmp_path: Path) -> None:
+    devices = {"md0": BlockDevice("md0", "/dev/md0", 9, 0, "md", 1 << 30)}
+    examination = Examination(
+        Target(DEVICE, "/dev/md0", "md0", ("md0",)), devices, Roots.under(tmp_path)
+    )
+    for action, ended in (("idle", ""), ("check", ""), ("idle", "check"), ("idle", "check")):
+        state = {"md0": DeviceState(array=Array(action, 0, 2))}
+        examination.note_conditions(Conditions(1.0, state))
+        array = examination.seen.conditions.devices["md0"].array
+        assert array is not None and (array.action, array.ended) == (action, ended)
 
 
 def test_errors_count_from_the_first_look_on(tmp_path: Path) -> None:

@@ -42,6 +42,8 @@ MAX_TASKS = 4000
 MANY = 500
 """For at most this many parents, the devices of their children are remembered."""
 PAGE = os.sysconf("SC_PAGESIZE")
+_OF_LOOPS = ("kworker", "loop")
+"""Beginnings of the names of kernel threads that may do the I/O of loop devices."""
 _SLEEPS, _BLOCKED = b"S", b"D"
 _FLAGS, _KERNEL_THREAD = 6, 0x00200000
 
@@ -81,7 +83,7 @@ class DiskUseReader:
         cpu_some = None if cpu is None or cpu_before is None else min(
             100.0, (cpu - cpu_before) / 1e4 / seconds)  # fmt: skip
         moved = _rates(counts, before, seconds)
-        kernel = [one for one in rates or [] if one.kernel]
+        kernel = [one for one in rates or [] if one.kernel and one.comm.startswith(_OF_LOOPS)]
         users = tuple(self._users(_looked_at(rates or [], moved), devices))
         write_back = vm.get("nr_writeback")
         return DiskUse(

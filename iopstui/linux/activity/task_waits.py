@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from iopstui.linux.activity.thread_looks import ThreadLooks, WaitCounts, seen_at, wchan
+from iopstui.linux.activity.thread_looks import ThreadLooks, WaitCounts, children_of, seen_at, wchan
 from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
 from iopstui.linux.devices.open_devices import OpenDevices
 from iopstui.linux.kernel_files import Roots, decode, list_names, read_bytes, read_text
@@ -28,6 +28,9 @@ MAX_THREADS, MAX_CHILDREN = 64, 16
 LOOK_S, LOOK_FEW_S, FEW_THREADS = 0.05, 0.02, 4
 LEAST_LOOKS = 5
 """Least number of looks in each second."""
+LEAST_OTHER, OTHER_SHARE = 3, 0.1
+"""At least this many looks, and this share of those without a function, must show something else
+than I/O."""
 MAX_NAMES, NAMED_SHARE = 3, 0.1
 """At most this many children are named, each with at least this share of all children's waits."""
 _FLAGS, _KERNEL_THREAD, _PARENT = 6, 0x00200000, 1
@@ -51,6 +54,7 @@ class TaskWaits:
         self._looks = 0
         self._kinds: Counter[str] = Counter()
         self._places: Counter[str] = Counter()
+        self._odd: Counter[str] = Counter()
         self._threads: dict[str, ThreadLooks] = {}
         self._cpu_stats = cpu_stat_files(roots, str(pid))
         self._throttled_us = self._throttled()
@@ -128,11 +132,14 @@ class TaskWaits:
         self._most_threads = max(self._most_threads, len(places))
         for place in places[:MAX_THREADS]:
             if place not in self._threads:
-                self._threads[place] = ThreadLooks(place, self._kernel)
+                self._threads[place] = ThreadLooks(place, self._kernel, self._proc)
             seen = self._threads[place].look()
             if seen is not None and seen.waits:
                 self._places[seen.place] += bool(seen.place)
-                kinds.add(place_kind(seen.place, seen.blocked))
+                kind = place_kind(seen.place, seen.blocked)
+                kinds.add(kind)
+                if kind == UNKNOWN_WAIT and seen.place:
+                    self._odd[seen.place] += 1
         self._kinds.update(kinds)
         self._looks += 1
 
@@ -164,12 +171,20 @@ class TaskWaits:
             of_children=(*seen, *([in_turn] if in_turn is not None else ())),
             never_ran=self._never_ran(),
             not_seen=rest,
+            may_be_vfork=any(one.may_be_vfork for one in self._threads.values()),
+            not_for_io=self._not_for_io(),
+            odd_place=next((place for place, count in self._odd.most_common(1)), ""),
         )  # fmt: skip
 
     def _never_ran(self) -> bool:
         """Whether no thread ran; false unless this is known of all threads."""
         threads = self._threads.values()
         return len(threads) == self._most_threads and all(one.never_ran for one in threads)
+
+    def _not_for_io(self) -> bool:
+        """Whether a thread was blocked in several looks in which no task waited for I/O."""
+        return any(one.not_for_io >= max(LEAST_OTHER, OTHER_SHARE * one.unread)
+                   for one in self._threads.values())  # fmt: skip
 
     def _percents(self) -> tuple[dict[str, float], float]:
         """Percent of the time by kind of wait, and the percentage of which nothing is known. For a
@@ -232,6 +247,7 @@ class _ChildrenInTurn:
         self._states: dict[str, bool] = {}
         self._places: Counter[str] = Counter()
         self._seen: Counter[str] = Counter()
+        self._may_be_vfork = False
         self._waiting: Counter[str] = Counter()
         """By name: how many looks saw it, and how many of these found a process of this name
         waiting for a disk, at least perhaps."""
@@ -265,6 +281,8 @@ class _ChildrenInTurn:
                     looks.add(seen)
                     self._places[seen.place] += bool(seen.place)
                     waits |= place_kind(seen.place, seen.blocked) in (DISK, UNKNOWN_WAIT)
+                    if seen.blocked and not seen.place and children_of(task):
+                        self._may_be_vfork = True
             self._waiting[name] += waits
         self._seen.update([*names])
         self._pids |= names
@@ -284,6 +302,7 @@ class _ChildrenInTurn:
             self._pids[waiting[0]], " or ".join(waiting), "", self._looks, "S",
             {kind: min(100.0, 100 * count / self._looks) for kind, count in kinds.items()},
             places=_main_places(self._places), devices=frozenset(self._devices), in_turn=True,
+            may_be_vfork=self._may_be_vfork,
         )  # fmt: skip
 
 

@@ -62,12 +62,19 @@ class ThreadLooks:
     """``look`` samples the thread with this directory in /proc. ``peek`` may be called before it,
     because other work in between could hold the thread up, which ``look`` would then find ready."""
 
-    def __init__(self, place: str, kernel: bool) -> None:
-        self._place = place
+    def __init__(self, place: str, kernel: bool, proc: str = "/proc") -> None:
+        self._place, self._proc = place, proc
         self._kernel = kernel
         self._states: dict[str, bool] = {}
         self._where: str | None = None
         self._counts = WaitCounts()
+        self._first_children = children_of(place)
+        self.may_be_vfork = False
+        """A look found it blocked, where could not be read, and with a child that it began
+        meanwhile: whoever starts a program is in state D until that has begun (vfork(2))."""
+        self.unread = self.not_for_io = 0
+        """How many looks found it blocked, where could not be read; and in how many of these no
+        task of the machine waited for I/O."""
         self._first: tuple[float, int, int] | None = None
         self._last: tuple[float, int, int] | None = None
 
@@ -86,7 +93,26 @@ class ThreadLooks:
         seen = seen_at(self._place, self._kernel, self._states, where)
         if seen is not None:
             self._counts.note([seen])
+            if seen.blocked and not seen.place:
+                self._look_closer()
         return seen
+
+    def _look_closer(self) -> None:
+        """Look what else may block it than I/O."""
+        self.unread += 1
+        if not self.may_be_vfork:
+            self.may_be_vfork = bool(children_of(self._place) - self._first_children)
+        if self._last is not None and tasks_in_io(self._proc) == 0:
+            # unless it was woken up meanwhile
+            words = (read_text(f"{self._place}/schedstat") or "").split()
+            self.not_for_io += [*map(str, self._last[1:])] == words[:2] and self._is_blocked
+
+    @property
+    def _is_blocked(self) -> bool:
+        try:
+            return task_stat(self._place)[1][0] == _BLOCKED
+        except (OSError, IndexError):
+            return False
 
     @property
     def has_times(self) -> bool:
@@ -138,6 +164,18 @@ def wchan(place: str) -> str:
     """The kernel function that a thread sleeps in; "" if it does not, or it cannot be read."""
     where = read_text(f"{place}/wchan") or "0"
     return "" if where == "0" else where
+
+
+def tasks_in_io(proc: str) -> int | None:
+    """How many tasks of the machine wait for I/O now (procs_blocked of /proc/stat)."""
+    _, _, rest = (read_text(f"{proc}/stat") or "").rpartition("procs_blocked ")
+    count = rest.split()[:1]
+    return int(count[0]) if count and count[0].isdigit() else None
+
+
+def children_of(place: str) -> frozenset[str]:
+    """The numbers of the children that a thread has now; empty if the kernel does not list them."""
+    return frozenset((read_text(f"{place}/children") or "").split())
 
 
 def seen_at(place: str, kernel: bool, states: dict[str, bool], where: str) -> Look | None:

@@ -39,7 +39,7 @@ from iopstui.model.answer.table import (
     with_span,
 )
 from iopstui.model.answer.use import DiskUse, mean_use
-from iopstui.model.answer.words import ONLY_ROOT
+from iopstui.model.answer.words import ONLY_ROOT, holds_most
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.figures.disk import DiskRates, mean_ms
@@ -188,7 +188,9 @@ def _from_below(top: str, stack: Sequence[str], by_name: Mapping[str, Pair]) -> 
              and pair[1].rule not in OF_THE_MACHINE]  # fmt: skip
     covered = _covered(faults, by_name)
     below = [pair for pair in below if pair[1].disk not in covered]
-    if below:
+    if below and _is_held_by_crypt(*by_name.get(top, below[0])):
+        yield by_name[top]
+    elif below:
         rules = [pair[1].rule for pair in below]
         # all members of an array wait for the slow one
         lowest = rules[0] if _SLOW_MEMBER not in rules else _SLOW_MEMBER
@@ -197,6 +199,14 @@ def _from_below(top: str, stack: Sequence[str], by_name: Mapping[str, Pair]) -> 
         yield from (pair for pair in same_rule if not names & {*pair[0].below} - {pair[1].disk})
     elif top in by_name:
         yield by_name[top]
+
+
+def _is_held_by_crypt(situation: Situation, answer: Answer) -> bool:
+    """Whether most requests wait for dm-crypt, which needs CPUs, and not for the disk below. Others
+    that hold requests back (thin, md) may do that for a disk."""
+    device = situation.devices.get(situation.disk)
+    is_crypt = device is not None and device.layer == "dm-crypt"
+    return is_crypt and answer.state != GOOD and holds_most(situation)
 
 
 def _covered(faults: Sequence[Pair], by_name: Mapping[str, Pair]) -> set[str]:

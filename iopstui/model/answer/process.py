@@ -121,6 +121,13 @@ class ProcessWaits:
     """It sleeps in io_uring and does no disk I/O."""
     not_seen: float = 0.0
     """Percent of the time of a thread that was off the CPUs, for which nobody knows what."""
+    may_be_vfork: bool = False
+    """It was in state D for an unknown reason while it had a child that it began meanwhile."""
+    not_for_io: bool = False
+    """In a part of the looks that found it in state D for an unknown reason, no task of the machine
+    waited for I/O."""
+    odd_place: str = ""
+    """The function in which it was in state D most often, if nobody knows what that is for."""
     never_ran: bool = False
     """No thread of it ran: it neither asked for I/O nor took a result."""
     own_queue: str = ""
@@ -183,6 +190,8 @@ class ProcessWaits:
         explain it. It may still be I/O: tasks that wait for the log of xfs or the journal of ext4
         are not counted, and the pressure is averaged over the CPUs that are not idle."""
         percent, pressure = self.percents.get(UNKNOWN_WAIT, 0.0), self.io_percent or 0.0
+        if self.may_be_vfork or self.not_for_io or self.odd_place:
+            return percent  # the pressure is of others, or of its child
         explained = pressure >= MIN_PERCENT and self.busy_percent >= IN_FLIGHT_SHARE * percent
         return 0.0 if explained or pressure >= PROVEN_SHARE * percent else percent
 
@@ -213,8 +222,9 @@ class ProcessWaits:
         """How long it is in state D for an unknown reason, in words; "" if hardly ever."""
         if self.in_unknown < MIN_PERCENT:
             return ""
-        return (f"is in state D {self.in_unknown:.0f} % of its time, for I/O or for something "
-                "else: it cannot be seen which")  # fmt: skip
+        where = f" in {self.odd_place}" if self.odd_place else ""
+        return (f"is in state D{where} {self.in_unknown:.0f} % of its time, for I/O or for "
+                "something else: it cannot be seen which")  # fmt: skip
 
     @property
     def sleeps_unread(self) -> bool:

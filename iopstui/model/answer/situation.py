@@ -435,9 +435,7 @@ class Situation:
             or (in_flight >= SLOW_IN_FLIGHT and mean_ms >= PERHAPS_SLOW_FACTOR * self.slow_ms)
             for rates, (in_flight, _, mean_ms) in zip(self.seconds, self._waited, strict=True)
         ])  # fmt: skip
-        # soon after boot the past may be hardly more than this same load
-        up_s = self.use.up_s if self.use is not None else None
-        is_same = self.in_flight < SINGLE_DEPTH and up_s is not None and up_s < LONG_UP_S
+        is_same = self.in_flight < SINGLE_DEPTH and self._is_soon_after_boot
         return long >= MOST_SECONDS and (
             is_same or not self._takes_as_long_alone(self.mean_ms or 0.0)
         )
@@ -484,7 +482,7 @@ class Situation:
 
     @cached_property
     def syncing(self) -> tuple[str, Array] | None:
-        """The md array with this disk that is being rebuilt or checked."""
+        """The md array with this disk that is being rebuilt or checked, or was just now."""
         return syncing_array(self.disk, self.below, self.conditions, self.devices, self.lower)
 
     @cached_property
@@ -525,8 +523,15 @@ class Situation:
         few = self.in_flight >= IN_TURN and mean_ms >= least_ms and self.others_are_idle
         # the probe's time is of these same requests, not of one alone
         past = self._alone_since_boot
-        is_usual = past is not None and past.is_known and mean_ms < ALONE_FACTOR * past.ms
+        is_known = past is not None and past.is_known and not self._is_soon_after_boot
+        is_usual = is_known and past is not None and mean_ms < ALONE_FACTOR * past.ms
         return much and few and not is_usual
+
+    @property
+    def _is_soon_after_boot(self) -> bool:
+        """Whether the past since boot may be hardly more than this same load."""
+        up_s = self.use.up_s if self.use is not None else None
+        return up_s is not None and up_s < LONG_UP_S
 
     @property
     def may_wait_in_bfq(self) -> bool:

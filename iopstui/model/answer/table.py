@@ -327,8 +327,8 @@ def resync_alone(s: Situation) -> Answer | None:
 
 
 def _array_above(s: Situation) -> str:
-    """The only device above this disk, if that is an md array."""
-    above = [name for name in s.above if name in s.devices]
+    """The md array above this disk, if nothing else is but what lies on the array."""
+    above = [name for name in s.above if name in s.devices and s.disk in s.lower.get(name, ())]
     return above[0] if len(above) == 1 and s.devices[above[0]].kind == "md" else ""
 
 

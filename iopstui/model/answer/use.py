@@ -154,8 +154,8 @@ class DiskUse:
     """The devices that lie on others and are used, each with what is directly below it; of a
     partition also its disk."""
     kernel_s: tuple[float, float] | None = None
-    """Bytes read and written per second by kernel threads, such as those of loop devices; ``None``
-    if they could not be read."""
+    """Bytes read and written per second by kernel threads that may be those of loop devices;
+    ``None`` if they could not be read."""
 
     @property
     def sees_all_limits(self) -> bool:

@@ -347,10 +347,10 @@ def syncing_array(
     disk: str, below: Collection[str], conditions: Conditions, devices: Mapping[str, BlockDevice],
     lower: Mapping[str, Sequence[str]],
 ) -> tuple[str, Array] | None:  # fmt: skip
-    """The md array with this disk that is being rebuilt or checked."""
+    """The md array with this disk that is being rebuilt or checked, or was just now."""
     for name, state in conditions.devices.items():
         array = state.array
-        if array is None or not array.is_syncing:
+        if array is None or not array.syncs_or_did:
             continue
         slaves = devices[name].slaves if name in devices else ()
         disks = [devices[slave].disk for slave in slaves if slave in devices]

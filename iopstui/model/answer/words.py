@@ -18,6 +18,7 @@ from iopstui.model.answer.situation import (
 from iopstui.model.answer.use import MUCH_CPU_WAIT, BlockedTask, DiskUse
 from iopstui.model.answer.who import MAIN_SHARE, moved_s, perhaps_text, who_text
 from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
+from iopstui.model.findings.conditions import Array
 
 IN_USE = 1.0
 LITTLE_IDLE = 3.0
@@ -144,8 +145,10 @@ def usual(s: Situation) -> str:
 
 
 def who(s: Situation) -> str:
-    if array := s.syncing:
-        return f"{array[1].action} of {array[0]} (md) is under way"
+    array = s.syncing
+    # what lies on the array has users of its own
+    if array is not None and array[0] not in {*s.below} - {s.disk}:
+        return _sync_text(*array)
     text = who_text(s.shares, s.conditions.groups, s.disk) or s.kernel_role
     seen, in_use = sum(one.share for one in s.shares), s.in_flight >= IN_USE
     if not text and s.use is not None and s.use.hidden and seen < MAIN_SHARE and in_use:
@@ -154,7 +157,13 @@ def who(s: Situation) -> str:
         if not s.use.as_root:
             return ONLY_ROOT
         return _perhaps(s) or "who uses it cannot be seen"
-    return text or ("" if s.shares else _perhaps(s))
+    return text or (_sync_text(*array) if array else "" if s.shares else _perhaps(s))
+
+
+def _sync_text(name: str, array: Array) -> str:
+    if array.is_syncing:
+        return f"{array.action} of {name} (md) is under way"
+    return f"{array.ended} of {name} (md) has just ended"
 
 
 def _perhaps(s: Situation) -> str:
@@ -222,11 +231,18 @@ def held_by_layer(s: Situation) -> tuple[str, Advice]:
     if max(below) >= s.in_flight / 2:
         most = lower[below.index(max(below))]
         return f"; {most} below it has {count(max(below))} in flight", NO_ADVICE
-    if sum(below) >= LOWER_SHARE * s.in_flight:
+    if not holds_most(s):
         return "", NO_ADVICE
     device = s.devices.get(s.disk)
     step = advise("table", device.dm_name) if device and device.dm_name else NO_ADVICE
     return f"; they are in {s.disk}, not in {' or '.join(lower)} below it", step
+
+
+def holds_most(s: Situation) -> bool:
+    """Whether the devices below it have only a small part of its requests."""
+    below = [s.machine.in_flight[name] for name in s.lower.get(s.disk, ())
+             if name in s.machine.in_flight]  # fmt: skip
+    return bool(below) and sum(below) < LOWER_SHARE * s.in_flight
 
 
 def degraded(s: Situation) -> str:
@@ -243,7 +259,8 @@ def degraded(s: Situation) -> str:
 
 def resync_step(s: Situation) -> Advice:
     array = s.syncing
-    return advise("resync", array[0], "20000") if array else NO_ADVICE
+    is_syncing = array is not None and array[1].is_syncing
+    return advise("resync", array[0], "20000") if array and is_syncing else NO_ADVICE
 
 
 def is_swap(s: Situation, name: str) -> bool:

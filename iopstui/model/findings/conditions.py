@@ -51,12 +51,19 @@ class Link:
 class Array:
     """An md array (Documentation/admin-guide/md.rst). ``action`` is idle, resync, recover, check,
     repair or reshape; ``degraded`` how many members are missing; ``members`` how many a complete
-    array has; ``chunk`` the bytes of a chunk on one member (``None``: it has none)."""
+    array has; ``chunk`` the bytes of a chunk on one member (``None``: it has none). ``ended`` is an
+    action that was under way at an earlier reading of the same seconds."""
 
     action: str
     degraded: int
     members: int | None = None
     chunk: int | None = None
+    ended: str = ""
+
+    @property
+    def syncs_or_did(self) -> bool:
+        """Whether md did so in at least some of the seconds."""
+        return self.is_syncing or bool(self.ended)
 
     @property
     def is_syncing(self) -> bool:

@@ -407,6 +407,23 @@ def test_the_lowest_of_three_devices_at_fault_is_named_alone() -> None:
     assert [answer.disk for _, answer in pairs] == ["vda"]
 
 
+@pytest.mark.parametrize(("layer", "below", "named"), [
+    ("dm-crypt", 4.0, "dm-0"), ("dm-crypt", 10.0, "vda"), ("dm-thin", 4.0, "vda"),
+])  # fmt: skip
+def test_encryption_that_holds_most_requests_is_named_and_not_the_disk_below(
+    layer: str, below: float, named: str
+) -> None:
+    links = DeviceLinks("dm-0", ("vda",)), DeviceLinks("vda")
+    crypt = Target(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "vda"), links=links)
+    devices = DEVICES | {"dm-0": replace(DEVICES["vda"], name="dm-0", kind="dm", layer=layer)}
+    upper = changed(rates(0, 430, 66), aqu_sz=28.0, util=99.0)
+    lower = changed(rates(0, 430, 1e3 * below / 430), aqu_sz=below, util=99.0)
+    seconds = frames([{"dm-0": upper, "vda": lower}] * 5, 20.0)
+    answers = [answer for _, answer in judge(Seen(crypt, seconds, devices))]
+    assert [answer.disk for answer in answers] == [named]
+    assert ("they are in dm-0, not in vda" in answers[0].text) is (named == "dm-0")
+
+
 def test_the_members_of_a_busy_degraded_array_are_not_at_fault_each_of_them() -> None:
     """Reads of a raid5 without one of its disks: the answer names the array and the missing member,
     not the two busy ones."""
@@ -1191,6 +1208,42 @@ def test_a_check_that_has_just_ended_is_waited_for_by_nobody(
         "● vda is in use: 98.0 ms on average, 13.7 MiB/s, 1.4 in flight; nothing waits · md0 (md) "
         "does it by itself"
     )
+
+
+def test_a_check_is_of_the_array_and_its_members_not_of_what_lies_on_the_array() -> None:
+    """A loop device that is read from the page cache: its users do nothing on the disks."""
+    on_array = "loop0"
+    links = (DeviceLinks(on_array, ("md0",)), DeviceLinks("md0", ("vda",), "raid1"),
+             DeviceLinks("vda"))  # fmt: skip
+    target = Target(DEVICE, f"/dev/{on_array}", on_array, (on_array, "md0", "vda"), links=links)
+    devices = {"vda": DEVICES["vda"],
+               "md0": replace(DEVICES["vda"], name="md0", kind="md", slaves=("vda",)),
+               on_array: replace(DEVICES["vda"], name=on_array)}  # fmt: skip
+    checked = changed(rates(13, 1, 98, kib=1000), aqu_sz=1.4, util=96.0)
+    upper = changed(rates(128, 0, 3, kib=64), aqu_sz=0.4, util=40.0)
+    seconds = frames([{"vda": checked, "md0": IDLE, on_array: upper}] * 5, 0.0)
+    user = DiskUser(965, "fio", read_s=8.0 * MIB, devices=frozenset({"vda", "md0", on_array}),
+                    only_read=frozenset({"vda", "md0", on_array}))  # fmt: skip
+    seen_use = use(disks={"vda": (1.4e7, 0.0, 1.4), on_array: (8.0 * MIB, 0.0, 0.4)},
+                   users=(user,), links=links, as_root=True, kernel_s=(0.1 * MIB, 0.0))  # fmt: skip
+    running = Conditions(devices={"md0": DeviceState(array=Array("check", 0, 2))})
+    for state in (running, Conditions()):
+        pairs = judge(Seen(target, seconds, devices, state, seen_use))
+        assert not [answer for _, answer in pairs if answer.state != GOOD], "nothing waits"
+        told = {answer.disk: answer.who for _, answer in pairs}
+        assert told[on_array] == "fio (965) does all of its bytes"
+
+
+def test_a_check_that_ended_in_these_seconds_is_told() -> None:
+    state = Conditions(devices={"md0": DeviceState(array=Array("idle", 0, 2, ended="check"))})
+    devices = DEVICES | {"md0": replace(DEVICES["vda"], name="md0", kind="md", slaves=("vda",))}
+    checked = changed(rates(15, 2, 76, kib=850), aqu_sz=1.4, util=94.0)
+    seconds = frames([{"vda": checked, "md0": IDLE}] * 5, 0.0)
+    seen_use = use(disks={"vda": (1.5e7, 0.0, 1.4)}, as_root=False)
+    answer = judge(Seen(ONE, seconds, devices, state, seen_use))[0][1]
+    assert answer.verdict == NOTHING
+    assert answer.who == "check of md0 (md) has just ended"
+    assert not answer.next
 
 
 def test_bursts_of_writes_that_somebody_syncs_are_not_cleared() -> None:
