@@ -51,6 +51,7 @@ from iopstui.ui.home.rows import (
     users_text,
 )
 from iopstui.ui.home.screen import HomeScreen, OpenSession
+from iopstui.ui.parts.target import TargetKeys
 
 LOAD = disk(300.0, size=10486, util=42.0)
 DISK = replace(fakes.NVME, partitions=("nvme0n1p1", "nvme0n1p2"))
@@ -244,6 +245,23 @@ async def test_no_row_moves_when_one_comes_home(monkeypatch: pytest.MonkeyPatch)
         await pilot.press("down")
         await watch_and_come_home(pilot)
         assert names(app) == ["sda", "nvme0n1", "▸ loop0"] and "NAME, Z first" in screen_text(app)
+
+
+async def test_very_many_disks_are_not_measured_beside_a_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    many = {f"d{n}": replace(fakes.ODD, name=f"d{n}", path=f"/dev/d{n}") for n in range(101)}
+    async with make_picker(PickerCalls(), many).run_test(size=(80, 24)) as pilot:
+        app = await open_picker(pilot)
+        await pilot.press("enter")
+        await settle(pilot)
+        memory = app.targets._memory
+        assert memory is not None
+        for is_busy, measured in ((True, False), (False, True)):
+            monkeypatch.setattr(TargetKeys, "is_busy", is_busy)
+            memory.measured_s = None
+            app.targets._measure_disks()
+            assert (memory.measured_s is not None) == measured
 
 
 async def test_home_has_present_figures_at_once_after_watching() -> None:
