@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 
 from iopstui.model import histogram
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.fio.interval import BW, IOPS
+from iopstui.model.fio.interval import BW, IOPS, DirectionInterval
 from iopstui.model.fio.jobfile import SEQUENCE
 from iopstui.model.fio.rows import duration_s
+from iopstui.model.histogram import Bins
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.run_figures import RunFigures
 
@@ -82,11 +83,13 @@ class RunRow:
 
 @dataclass
 class _CurrentRun:
-    """The current run. ``tunable_changes`` are the tunables changed while it ran."""
+    """The current run. ``total`` has all of its I/Os, if they are known apart from its frames;
+    ``tunable_changes`` are the tunables changed while it ran."""
 
     row: RunRow
     options: Mapping[str, str]
     figures: RunFigures
+    total: DirectionInterval | None = None
     tunable_changes: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
 
@@ -156,6 +159,12 @@ class RunHistory:
         if figures is not None:
             figures.join(later)
 
+    def add_total(self, step: int, total: DirectionInterval) -> None:
+        """Note what the whole run measured, which may be more than its frames have."""
+        now = self._current
+        if now is not None and now.row.step == step:
+            now.total = total
+
     def _figures_of(self, step: int) -> RunFigures | None:
         if self._current is None and all(row.step != step for row in self._rows):
             # a recording begins within the run
@@ -193,7 +202,7 @@ class RunHistory:
         if meanwhile:
             notes = tuple(f"{change} while it ran" for change in meanwhile)
             row = replace(row, changed=(*(row.changed or (row.what,)), *notes))
-        row = _filled(replace(row, ended=outcome), now.figures)
+        row = _filled(replace(row, ended=outcome), now.figures, now.total)
         before = self._previous
         if before is None:
             return row
@@ -251,14 +260,21 @@ def _noun(row: RunRow) -> str:
     return row.point.partition(" ")[0]
 
 
-def _filled(row: RunRow, figures: RunFigures) -> RunRow:
-    latencies = histogram.percentiles(figures.bins, (50.0, 99.0, 99.9))
+def _filled(row: RunRow, figures: RunFigures, total: DirectionInterval | None) -> RunRow:
+    bins: Bins = figures.bins
+    bins_of, mean_ns = figures.bins_of, figures.mean_ns
+    iops, bw, seconds = figures.mean(IOPS), figures.mean(BW), figures.seconds
+    if total is not None:
+        bins, bins_of, mean_ns = total.bins, total.bins_of, total.latency(total.bins_of).mean
+        iops, bw = total.iops, total.bw
+        seconds = total.ios / iops if iops else seconds
+    latencies = histogram.percentiles(bins, (50.0, 99.0, 99.9))
     data = figures.share.data
     return replace(
-        row, iops=figures.mean(IOPS), bw=figures.mean(BW), seconds=figures.seconds or None,
+        row, iops=iops, bw=bw, seconds=seconds or None,
         util=figures.device.mean(DiskRates.util), aqu_sz=figures.device.mean(DiskRates.aqu_sz),
-        mean_ns=figures.mean_ns, p50_ns=latencies.get(50.0), p99_ns=latencies.get(99.0),
-        p999_ns=latencies.get(99.9), bins_of=figures.bins_of,
+        mean_ns=mean_ns, p50_ns=latencies.get(50.0), p99_ns=latencies.get(99.0),
+        p999_ns=latencies.get(99.9), bins_of=bins_of,
         begin=figures.begin, end=figures.end if figures.seconds else None,
         rtt_ms=data.rtt if data is not None else None,
     )  # fmt: skip
