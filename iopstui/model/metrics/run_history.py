@@ -42,7 +42,8 @@ class RunRow:
     FAILED. ``to_before`` and ``to_base`` say how many percent its IOPS are above those of the run
     before (number ``before``, measured for ``before_s``) and of the base (``None`` for the base
     itself). The measurement is from ``begin`` to ``end`` (seconds of the session). ``point``: which
-    point of an experiment it is, "sweep 4/8". ``None``: not measured."""
+    point of an experiment it is, "sweep 4/8", and ``experiment`` what that is, "sweep". ``None``:
+    not measured."""
 
     step: int
     job: str
@@ -65,6 +66,7 @@ class RunRow:
     rtt_ms: float | None = None
     before_s: float | None = None
     point: str = ""
+    experiment: str = ""
     mean_ns: float | None = None
     p999_ns: float | None = None
 
@@ -120,7 +122,8 @@ class RunHistory:
 
     def start_point(self, index: int, total: int) -> None:
         """Begin a point of the experiment; ``index`` counts from 0."""
-        self._point = f"{self._experiment or 'point'} {index + 1}/{total}"
+        self._experiment = self._experiment or "point"
+        self._point = f"{self._experiment} {index + 1}/{total}"
 
     def end_experiment(self) -> None:
         """The next runs are no points."""
@@ -142,7 +145,10 @@ class RunHistory:
             was = (before.job, before.title, self._options)
             changes = _differences(was, (job, title, options))
             changed = (*changes, *_tunable_changes(self._tunable_changes))
-        row = RunRow(step, job, title, changed, point=self._point)
+        row = RunRow(
+            step, job, title, changed, point=self._point,
+            experiment=self._experiment if self._point else "",
+        )  # fmt: skip
         # a recording may begin with a frame of this run
         figures = now.figures if now is not None and is_current else RunFigures()
         self._current = _CurrentRun(row, options, figures)
@@ -232,13 +238,13 @@ class RunHistory:
         for each in self._rows:
             if each.step >= row.step:
                 break
-            is_next = points and _noun(points[-1]) == _noun(each)
+            is_next = points and points[-1].experiment == each.experiment
             points = [] if not each.point else [*points, each] if is_next else [each]
         if row.point or not points:
             return f"run {row.step}"
         first, last = points[0].step, points[-1].step
         which = f"{first} to {last}" if first != last else f"{first}"
-        return f"run {row.step} ({which}: {_noun(points[0])})"
+        return f"run {row.step} ({which}: {points[0].experiment})"
 
     @property
     def last(self) -> RunRow | None:
@@ -254,10 +260,6 @@ class RunHistory:
             return None
         self.base = newest.step
         return newest
-
-
-def _noun(row: RunRow) -> str:
-    return row.point.partition(" ")[0]
 
 
 def _filled(row: RunRow, figures: RunFigures, total: DirectionInterval | None) -> RunRow:
