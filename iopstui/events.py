@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 from iopstui.model.answer.answer import Answer
 from iopstui.model.findings.finding import Finding
+from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.slow.stalls import Stall
 
@@ -357,6 +358,19 @@ class StepFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class RunAddedUp:
+    """All I/Os of a run, directly before its StepFinished, where they are known apart from its
+    frames: a fleet adds up what each host counted, also in seconds that not all hosts reported.
+    Only screens get this."""
+
+    kind: ClassVar[str] = "run_added_up"
+
+    t: float
+    step: int
+    total: DirectionInterval
+
+
+@dataclass(frozen=True, slots=True)
 class SessionEnded:
     """The session is over; nothing follows."""
 
@@ -387,6 +401,7 @@ Event = (
     | PointFinished
     | PointFailed
     | ExperimentFinished
+    | RunAddedUp
     | StepFinished
     | SessionEnded
 )

@@ -47,7 +47,7 @@ from iopstui.model.experiment.point import (
 )
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.experiment.verdict import Check, Verdict
-from iopstui.model.findings.evidence import SYNCHRONOUS
+from iopstui.model.findings.evidence import SYNCHRONOUS, JobShape
 from iopstui.model.fio import jobfile
 from iopstui.model.rates import median
 from iopstui.preflight.staging import LentScratch, SharedScratch
@@ -154,7 +154,9 @@ class ExperimentRunner:
         while not self.interrupted and (step := self.points.next()) is not None:
             earlier = before.get(step.index)
             if earlier is not None:
-                self._finish_point(step, earlier, self._earlier_outcomes(step), earlier=True)
+                shape = shape_of(point_job_text(self.plan, step))
+                outcomes = self._earlier_outcomes(step)
+                self._finish_point(step, earlier, shape, outcomes, earlier=True)
             else:
                 self._run_point(step)
 
@@ -177,8 +179,10 @@ class ExperimentRunner:
         began = time.monotonic()
         self.points.begin_point(step, self.remaining_s())
         length = self.plan.settle, self.plan.measure
-        target, shape = self._session.target, shape_of(point_job_text(self.plan, step))
-        disturbances = DisturbanceMeter(target, shape, CpuUsers().busiest)
+        # read once: the file may change meanwhile, and the figures belong to what ran
+        text = point_job_text(self.plan, step)
+        shape = shape_of(text)
+        disturbances = DisturbanceMeter(self._session.target, shape, CpuUsers().busiest)
         meter = PointMeter(*length, disturbances)
         judge, settling = ExpectationChecker(self._expectations), SettlingFilter(*length)
 
@@ -188,7 +192,7 @@ class ExperimentRunner:
                 if settling.counts(event.frame):
                     judge.add(event.frame)
 
-        request, lent = self.request(step), self._scratch_of(step.job)
+        request, lent = self.request(step, text), self._scratch_of(step.job)
         finished = self.loop.run(lambda: self._session.run_request(request, lent), take)
         if not self._is_complete(step, finished):
             return
@@ -197,7 +201,7 @@ class ExperimentRunner:
         outcomes = judge.outcomes()
         if self.progress is not None:
             self.progress.add(step.index, point, outcomes)
-        self._finish_point(step, point, outcomes)
+        self._finish_point(step, point, shape, outcomes)
 
     def _is_complete(self, step: PlannedPoint, finished: StepFinished | None) -> bool:
         """Whether the run was completed; False if it was interrupted, or if it failed and the sweep
@@ -233,9 +237,9 @@ class ExperimentRunner:
         ]
 
     def _finish_point(
-        self, step: PlannedPoint, point: Point, outcomes: Sequence[Outcome], earlier: bool = False
-    ) -> None:
-        shape = shape_of(point_job_text(self.plan, step))
+        self, step: PlannedPoint, point: Point, shape: JobShape, outcomes: Sequence[Outcome],
+        earlier: bool = False,
+    ) -> None:  # fmt: skip
         law = littles_law(point, shape.in_flight, shape.paced, shape.engine in SYNCHRONOUS)
         self.points.finish_point(step, point, law, outcomes, earlier)
 
@@ -265,9 +269,10 @@ class ExperimentRunner:
         overhead = median(self._overheads[1:]) if self._overheads[1:] else OVERHEAD_S
         return missing * (self.plan.settle + self.plan.measure + overhead)
 
-    def request(self, step: PlannedPoint) -> RunRequest:
+    def request(self, step: PlannedPoint, text: str) -> RunRequest:
+        """The request for a point's run; ``text`` is its job file."""
         request = point_request(self.plan, self._conditions, step, self._session.interval_s)
-        blocks = jobfile.other_blocks(point_job_text(self.plan, step), self._seed + step.index)
+        blocks = jobfile.other_blocks(text, self._seed + step.index)
         return replace(request, overrides={**request.overrides, **blocks})
 
     def _scratch_of(self, job: str) -> LentScratch | None:

@@ -14,6 +14,7 @@ from iopstui.events import (
     FrameReady,
     Mark,
     PointStarted,
+    RunAddedUp,
     StepFinished,
     StepStarted,
     TunableChanged,
@@ -120,6 +121,8 @@ def add_run_event(history: RunHistory, event: Event) -> None:
             history.end_experiment()
         case TunableChanged():
             history.note_tunable_change(event.device, event.name, event.before, event.now)
+        case RunAddedUp():
+            history.add_total(event.step, event.total)
         case StepFinished():
             outcome = FAILED if event.error else STOPPED if event.interrupted else DONE
             history.finish_run(event.step, outcome, event.disturbed)

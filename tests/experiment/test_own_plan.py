@@ -13,7 +13,8 @@ import pytest
 from iopstui.cli.program import main
 from iopstui.errors import EXIT_VERDICT
 from iopstui.events import Event, ExperimentFinished, PointFailed, PointFinished
-from iopstui.experiment.runner import ExperimentRunner
+from iopstui.experiment import runner
+from iopstui.experiment.runner import ExperimentRunner, PlanEvents
 from iopstui.features.reports.files import rendered
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
@@ -55,10 +56,10 @@ def ended(
     told: list[Event] = []
     plan = FirstMiss(("randread-4k",), options, (parse_axis(axis),), settle=0.3, measure=0.5)
     expected = parse_expectation("iops<=1", (), 0.0, ())
-    runner = ExperimentRunner(session, plan, target, request, told.append, None, (expected,))
-    runner.run()
+    experiment = ExperimentRunner(session, plan, target, request, told.append, None, (expected,))
+    experiment.run()
     assert list(place.iterdir()) == []
-    return runner, told
+    return experiment, told
 
 
 @pytest.fixture(autouse=True)
@@ -67,22 +68,42 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_ends_when_it_says_so_and_concludes_itself(tmp_path: Path) -> None:
-    runner, told = ended(tmp_path, {"rate_iops": "50"}, "bs=4k,16k,64k")
+    experiment, told = ended(tmp_path, {"rate_iops": "50"}, "bs=4k,16k,64k")
     points = [event for event in told if isinstance(event, PointFinished)]
     (finished,) = [event for event in told if isinstance(event, ExperimentFinished)]
     assert [point.label for point in points] == ["bs=4k"]
     assert finished.enough and not finished.interrupted
     assert finished.said == ("The first miss is bs=4k.",)
-    assert list(sweep_results(runner.plan, points, (), finished.said).lines) == [*finished.said]
-    assert runner.verdict().exit_code == EXIT_VERDICT
+    assert list(sweep_results(experiment.plan, points, (), finished.said).lines) == [*finished.said]
+    assert experiment.verdict().exit_code == EXIT_VERDICT
+
+
+def test_a_point_reads_its_job_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its shape and its blocks are those of the same file, also if that changes meanwhile."""
+    read: list[str] = []
+    before: list[int] = []
+    original, begin = runner.point_job_text, PlanEvents.begin_point
+
+    def text_of(plan: Plan, step: PlannedPoint) -> str:
+        read.append(step.label)
+        return original(plan, step)
+
+    def begin_point(*args: Any) -> None:
+        before.append(len(read))
+        begin(*args)
+
+    monkeypatch.setattr(runner, "point_job_text", text_of)
+    monkeypatch.setattr(PlanEvents, "begin_point", begin_point)
+    ended(tmp_path, {"rate_iops": "50"}, "bs=4k,16k")
+    assert read[before[0] :] == ["bs=4k"]
 
 
 def test_json_lines_and_a_report_of_the_recording_name_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    runner, _ = ended(tmp_path, {"rate_iops": "50"}, "bs=4k,16k,64k")
+    experiment, _ = ended(tmp_path, {"rate_iops": "50"}, "bs=4k,16k,64k")
     out = io.StringIO()
-    SweepJson(runner.plan, JsonLines(out, "h"))
+    SweepJson(experiment.plan, JsonLines(out, "h"))
     assert json.loads(out.getvalue().splitlines()[-1])["plan"] == "first-miss"
     recording = [tmp_path / "made.iops"]
     (found,) = json.loads(rendered(recording, "json"))["recordings"][0]["experiments"]

@@ -141,7 +141,21 @@ def test_what_cannot_be_measured_of_a_share_has_a_reason(tmp_path: Path) -> None
 @given(st.integers(0, len(TWO)), st.binary(max_size=9))
 def test_no_text_fails(cut: int, more: bytes) -> None:
     found = parse_smb_stats(TWO[:cut] + more, [SHARE])
-    assert found is None or found["smbs"] >= 0
+    if cut + len(more) < TWO.index(b"\\share\n"):
+        assert found is None, "the share is not listed yet"
+    elif found is not None:
+        assert found["smbs"] >= 0
+
+
+@given(st.integers(0, len(TWO)))
+def test_a_text_that_ends_early_has_no_other_figures(cut: int) -> None:
+    """A number that is cut has the first digits of the whole one."""
+    found, whole = parse_smb_stats(TWO[:cut], [SHARE]), parse_smb_stats(TWO, [SHARE])
+    assert whole is not None and whole["smbs"] > 0
+    if cut == len(TWO):
+        assert found == whole
+    for key, value in (found or {}).items():
+        assert str(whole[key]).startswith(str(value)) or value == 0, key
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -148,7 +148,7 @@ tests:
         exp_alerts:
           - exp_labels: {instance: h}
             exp_annotations:
-              summary: "h: iopstui says nothing new, and has not said that it is over"
+              summary: "h: iopstui has sent no new sample for a minute, and did not say that it ended"
       - {eval_time: 8m, alertname: DiskSlow, exp_alerts: []}
       - eval_time: 14m
         alertname: DiskSlow

@@ -108,7 +108,8 @@ def test_the_names_in_files_stay() -> None:
 
 
 def test_the_kinds_in_json_lines_stay() -> None:
-    assert [kind.kind for kind in get_args(events.Event)] == KINDS_IN_JSON
+    kinds = [kind.kind for kind in get_args(events.Event) if kind is not events.RunAddedUp]
+    assert kinds == KINDS_IN_JSON, "only screens get RunAddedUp"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import statistics
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,13 @@ def test_until_stops_when_a_real_difference_is_narrow_enough(workdir: Path) -> N
     assert iops["low"] <= iops["mean"] <= iops["high"]
     assert (1 + iops["high"]) / (1 + iops["low"]) <= 1.001 * 1.5**2, "but for the digits shown"
     assert 0.6 < iops["mean"] < 1.5
+    # the mean is that of the runs as they are in the lines: the ratio of geometric means
+    rates: dict[int, list[float]] = {0: [], 1: []}
+    for row in rows:
+        if row["event"] == "point_finished":
+            rates[row["variant"]].append(row["point"]["iops"])
+    ratio = statistics.geometric_mean(rates[1]) / statistics.geometric_mean(rates[0])
+    assert iops["mean"] == pytest.approx(ratio - 1, abs=1e-3)
     assert "against" in rows[-1]["words"][0]
     assert list(workdir.iterdir()) == []
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import ui_fakes as fakes
 from rich.segment import Segment
-from test_app import make, settle
+from test_app import make, settle, wait_until
 from textual.color import Color
 from textual.pilot import Pilot
 from textual.widget import Widget
@@ -106,6 +106,24 @@ async def test_text_under_the_cursor_of_a_list_is_readable(theme: str) -> None:
             if text.strip() and style is not None and style.color and style.bgcolor:
                 pair = (Color.from_rich_color(one) for one in (style.color, style.bgcolor))
                 assert contrast(*pair) >= CONTRAST, text
+
+
+@pytest.mark.parametrize("theme", OWN_THEMES)
+async def test_all_text_of_the_palette_is_readable(theme: str) -> None:
+    app = make(theme=theme)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("ctrl+p")
+        await wait_until(pilot, lambda: app.screen.query_one(OptionList).option_count > 5)
+        await settle(pilot)
+        seen = set()
+        for strip in app.screen._compositor.render_strips():
+            for text, style, _ in strip:
+                if any(map(str.isalnum, text)) and style and style.color and style.bgcolor:
+                    pair = [Color.from_rich_color(one) for one in (style.color, style.bgcolor)]
+                    assert contrast(*pair) >= CONTRAST, text
+                    seen.add(tuple(pair))
+        assert len(seen) > 3, "names, explanations, the row under the cursor"
 
 
 async def test_the_cursor_of_the_lessons_and_the_palette() -> None:

@@ -40,7 +40,9 @@ from iopstui.features.fleet.replay import FleetReplay
 from iopstui.features.fleet.screen.app import SHOW_AGE_AFTER_S, FleetApp, FleetReplayApp
 from iopstui.features.fleet.screen.dashboard import FleetDashboard, HostView
 from iopstui.features.fleet.screen.hosts import HostsView
+from iopstui.format import number
 from iopstui.model.experiment.plan import Plan
+from iopstui.model.figures.figure import SHOWN
 from iopstui.model.histogram import bucket_key
 from iopstui.safety.tunables import TunableState
 from iopstui.ui.core.key import KeyHint
@@ -148,7 +150,7 @@ class Runs:
         self.closed = True
 
     def play(self, seconds: int, watching: bool = False) -> None:
-        merger = Merger()
+        merger = self.merger = Merger()
         merger.on_interval = lambda name, slot, merged: self.tell(host_figures(name, slot, merged))
         self.tell(
             FleetRunStarted(1, tuple(self.names), float(START_S), "" if watching else JOB, watching)
@@ -506,6 +508,29 @@ async def test_the_footer_names_the_keys_of_a_filter_while_it_is_typed() -> None
         await wait_until(pilot, lambda: shows(app, "Esc Clear filter"))
         await pilot.press("escape")
         assert app.dashboard.hints == usual
+
+
+async def test_a_finished_run_has_the_figures_of_all_its_i_os() -> None:
+    """Also of the seconds in which a host was missing, as the text after the screen has."""
+    app, runs = make_app(four_hosts())
+    async with app.run_test(size=(160, 45)) as pilot:
+        await settle(pilot)
+        runs.play(12)
+        assert not shows(app, "last second")
+        runs.running = False
+        sums = runs.merger.run_sums()
+        runs.tell(FleetRunFinished("done", 0, (), ("all hosts",), sums))
+        await settle(pilot)
+        total = sums.total
+        assert total is not None and total.main.n == total.ios
+        (row,) = app.state.runs.rows
+        assert (row.iops, row.bw, row.mean_ns) == (total.iops, total.bw, total.main.mean)
+        assert row.seconds is not None and row.seconds * row.iops == pytest.approx(total.ios)
+        ranks = total.main.percentiles
+        assert (row.p50_ns, row.p99_ns, row.p999_ns) == tuple(map(ranks.get, SHOWN))
+        assert shows(app, f"run 1: {number(total.iops)} IOPS")
+        (title,) = (line for line in screen_text(app).split("\n") if "Hosts 4" in line)
+        assert "last second" in title
 
 
 async def test_the_map_s_legend_is_whole_and_its_times_are_past() -> None:

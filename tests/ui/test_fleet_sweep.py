@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from test_app import screen_text, settle, shows
@@ -182,6 +183,26 @@ def test_what_is_printed_after_the_screen_fits_into_80_columns() -> None:
     head = next(line for line in lines if "IOPS" in line and "#" in line).split()
     assert head[:2] == ["#", "hosts"] and head[-1] == "linear"
     assert lines[-1].split()[:2] == ["4", "8"]
+
+
+@pytest.mark.parametrize(("repeats", "advice"), [
+    (1, "Next: n opens the form to measure again, with Repeats 3 for 95 % intervals"), (3, ""),
+])  # fmt: skip
+def test_the_advice_to_repeat_promises_intervals_and_no_scaling_law(
+    repeats: int, advice: str
+) -> None:
+    events: list[FleetEvent] = []
+    sweep = SweepEvents(replace(plan("hosts=1,2"), repeats=repeats), events.append)
+    for step in expand_plan(sweep.plan):
+        sweep.begin(step)
+        sweep.finish(step, point(int(step.settings[0].value)))
+    sweep.end()
+    state = ExperimentState(sweep.plan, 0.0)
+    for event in events:
+        state.apply(event)  # type: ignore[arg-type]
+    law = "no scaling law fits: it needs 4 points, but there are 2 points"
+    assert state.sentences()[0] == law, "repeats are no other points"
+    assert state.repeat_advice == advice
 
 
 SCENES = {"120x36-24-hosts": (120, 36)}

@@ -15,6 +15,7 @@ from iopstui.events import (
     FrameReady,
     Mark,
     Notice,
+    RunAddedUp,
     StepFinished,
     StepStarted,
     TunableChanged,
@@ -32,7 +33,11 @@ from iopstui.features.fleet.fleet_events import (
 from iopstui.features.fleet.fleet_state import DONE, FAILED, STOPPED, natural_key
 from iopstui.features.fleet.host_sweep import SWEEP_EVENTS, SweepEvent, job_seconds, sweep_exit_code
 from iopstui.features.fleet.hosts.host_tunables import HostTunableResult, merged_tunables
-from iopstui.features.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
+from iopstui.features.fleet.merging.combined_frame import (
+    ALL_DEVICES,
+    direction_interval,
+    frame_of_second,
+)
 from iopstui.features.fleet.merging.merger import MergedInterval
 from iopstui.features.fleet.merging.row_events import event_of
 from iopstui.format import counted
@@ -230,6 +235,8 @@ class FleetController:
         # the result is sent last, because the screen shows the newest message
         for text in run.messages[1:] if failed else run.messages:
             self._sink(Notice(t, "info", text))
+        if self._step and run.sums is not None and run.sums.total is not None:
+            self._sink(RunAddedUp(t, self._step, direction_interval(run.sums.total)))
         if self._step or failed:
             self._sink(StepFinished(t, self._step, run.code, error, run.state == STOPPED))
         self._step = 0

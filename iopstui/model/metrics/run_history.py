@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 
 from iopstui.model import histogram
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.fio.interval import BW, IOPS
+from iopstui.model.fio.interval import BW, IOPS, DirectionInterval
 from iopstui.model.fio.jobfile import SEQUENCE
 from iopstui.model.fio.rows import duration_s
+from iopstui.model.histogram import Bins
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.run_figures import RunFigures
 
@@ -41,8 +42,8 @@ class RunRow:
     FAILED. ``to_before`` and ``to_base`` say how many percent its IOPS are above those of the run
     before (number ``before``, measured for ``before_s``) and of the base (``None`` for the base
     itself). The measurement is from ``begin`` to ``end`` (seconds of the session). ``point``: which
-    point of an experiment it is, "sweep 4/8". ``disturbed``: what spoiled its figures,
-    in sentences. ``None``: not measured."""
+    point of an experiment it is, "sweep 4/8", and ``experiment`` what that is, "sweep".
+    ``disturbed``: what spoiled its figures, in sentences. ``None``: not measured."""
 
     step: int
     job: str
@@ -66,6 +67,7 @@ class RunRow:
     before_s: float | None = None
     point: str = ""
     disturbed: tuple[str, ...] = ()
+    experiment: str = ""
     mean_ns: float | None = None
     p999_ns: float | None = None
 
@@ -84,11 +86,13 @@ class RunRow:
 
 @dataclass
 class _CurrentRun:
-    """The current run. ``tunable_changes`` are the tunables changed while it ran."""
+    """The current run. ``total`` has all of its I/Os, if they are known apart from its frames;
+    ``tunable_changes`` are the tunables changed while it ran."""
 
     row: RunRow
     options: Mapping[str, str]
     figures: RunFigures
+    total: DirectionInterval | None = None
     tunable_changes: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
 
@@ -119,7 +123,8 @@ class RunHistory:
 
     def start_point(self, index: int, total: int) -> None:
         """Begin a point of the experiment; ``index`` counts from 0."""
-        self._point = f"{self._experiment or 'point'} {index + 1}/{total}"
+        self._experiment = self._experiment or "point"
+        self._point = f"{self._experiment} {index + 1}/{total}"
 
     def end_experiment(self) -> None:
         """The next runs are no points."""
@@ -141,7 +146,10 @@ class RunHistory:
             was = (before.job, before.title, self._options)
             changes = _differences(was, (job, title, options))
             changed = (*changes, *_tunable_changes(self._tunable_changes))
-        row = RunRow(step, job, title, changed, point=self._point)
+        row = RunRow(
+            step, job, title, changed, point=self._point,
+            experiment=self._experiment if self._point else "",
+        )  # fmt: skip
         # a recording may begin with a frame of this run
         figures = now.figures if now is not None and is_current else RunFigures()
         self._current = _CurrentRun(row, options, figures)
@@ -157,6 +165,12 @@ class RunHistory:
         figures = self._figures_of(step)
         if figures is not None:
             figures.join(later)
+
+    def add_total(self, step: int, total: DirectionInterval) -> None:
+        """Note what the whole run measured, which may be more than its frames have."""
+        now = self._current
+        if now is not None and now.row.step == step:
+            now.total = total
 
     def _figures_of(self, step: int) -> RunFigures | None:
         if self._current is None and all(row.step != step for row in self._rows):
@@ -195,7 +209,7 @@ class RunHistory:
         if meanwhile:
             notes = tuple(f"{change} while it ran" for change in meanwhile)
             row = replace(row, changed=(*(row.changed or (row.what,)), *notes))
-        row = _filled(replace(row, ended=outcome), now.figures)
+        row = _filled(replace(row, ended=outcome), now.figures, now.total)
         before = self._previous
         if before is None:
             return row
@@ -225,13 +239,13 @@ class RunHistory:
         for each in self._rows:
             if each.step >= row.step:
                 break
-            is_next = points and _noun(points[-1]) == _noun(each)
+            is_next = points and points[-1].experiment == each.experiment
             points = [] if not each.point else [*points, each] if is_next else [each]
         if row.point or not points:
             return f"run {row.step}"
         first, last = points[0].step, points[-1].step
         which = f"{first} to {last}" if first != last else f"{first}"
-        return f"run {row.step} ({which}: {_noun(points[0])})"
+        return f"run {row.step} ({which}: {points[0].experiment})"
 
     @property
     def last(self) -> RunRow | None:
@@ -249,18 +263,21 @@ class RunHistory:
         return newest
 
 
-def _noun(row: RunRow) -> str:
-    return row.point.partition(" ")[0]
-
-
-def _filled(row: RunRow, figures: RunFigures) -> RunRow:
-    latencies = histogram.percentiles(figures.bins, (50.0, 99.0, 99.9))
+def _filled(row: RunRow, figures: RunFigures, total: DirectionInterval | None) -> RunRow:
+    bins: Bins = figures.bins
+    bins_of, mean_ns = figures.bins_of, figures.mean_ns
+    iops, bw, seconds = figures.mean(IOPS), figures.mean(BW), figures.seconds
+    if total is not None:
+        bins, bins_of, mean_ns = total.bins, total.bins_of, total.latency(total.bins_of).mean
+        iops, bw = total.iops, total.bw
+        seconds = total.ios / iops if iops else seconds
+    latencies = histogram.percentiles(bins, (50.0, 99.0, 99.9))
     data = figures.share.data
     return replace(
-        row, iops=figures.mean(IOPS), bw=figures.mean(BW), seconds=figures.seconds or None,
+        row, iops=iops, bw=bw, seconds=seconds or None,
         util=figures.device.mean(DiskRates.util), aqu_sz=figures.device.mean(DiskRates.aqu_sz),
-        mean_ns=figures.mean_ns, p50_ns=latencies.get(50.0), p99_ns=latencies.get(99.0),
-        p999_ns=latencies.get(99.9), bins_of=figures.bins_of,
+        mean_ns=mean_ns, p50_ns=latencies.get(50.0), p99_ns=latencies.get(99.0),
+        p999_ns=latencies.get(99.9), bins_of=bins_of,
         begin=figures.begin, end=figures.end if figures.seconds else None,
         rtt_ms=data.rtt if data is not None else None,
     )  # fmt: skip

@@ -7,6 +7,7 @@ import json
 import math
 import random
 import re
+import statistics
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -163,6 +164,22 @@ def test_a_share_is_told_before_and_after() -> None:
 
 def test_chance_moves_no_completions() -> None:
     assert "completions move" not in words(runs(random.Random(4), 5, 1e5, 1e5))
+
+
+def test_an_interval_is_that_of_the_table_of_student_s_t() -> None:
+    """Five pairs with ratios of 1.10 to 1.30. By hand: the logarithms' mean is 0.18058 and their
+    standard error 0.029530; t with 4 degrees of freedom is 2.7764 (printed tables)."""
+    first, second = runs(random.Random(1), 5, 1e5, 1e5)
+    for n, ratio in enumerate((1.10, 1.15, 1.20, 1.25, 1.30)):
+        second[n] = replace(second[n], iops=ratio * first[n].iops)
+    ((iops, *_),) = compare([first, second])
+    found = iops.difference
+    assert found is not None and iops.metric.name == "IOPS" and iops.shown
+    logs = [math.log(ratio) for ratio in (1.10, 1.15, 1.20, 1.25, 1.30)]
+    error = statistics.stdev(logs) / math.sqrt(5)
+    assert (statistics.fmean(logs), error) == pytest.approx((0.18058, 0.029530), rel=1e-3)
+    bounds = [math.expm1(0.18058 + sign * 2.7764 * 0.029530) for sign in (-1, 0, 1)]
+    assert (found.low, found.mean, found.high) == pytest.approx(tuple(bounds), abs=2e-4)
 
 
 def test_an_interval_that_only_the_correction_overrules_says_so() -> None:

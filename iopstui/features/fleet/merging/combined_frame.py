@@ -145,6 +145,7 @@ def direction_interval(
         max_ns=histogram.maximum(buckets),
         bins=buckets,
         bins_of=kind,
+        samples={kind: latencies.n for kind, latencies in part.latencies.items()},
     )
 
 

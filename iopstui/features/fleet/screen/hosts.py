@@ -84,6 +84,7 @@ SORTED_BY = {
     **{column.id: column for column in COLUMNS},
 }
 BETWEEN_RUNS = "  no job runs: what the disks do"
+LAST_SECOND = "  last second"
 TITLE_ENDS = 4
 """Cells of a title's line around its text."""
 MIN_NAME, MAX_NAME = 8, 30
@@ -279,6 +280,8 @@ class HostsView:
                 pieces.append((BETWEEN_RUNS, DIM))
         elif fleet.watch_end_reason and not fleet.running:
             pieces.append((f"  not watched: {printable(fleet.watch_end_reason)}", WARNING))
+        elif fleet.second is not None and not fleet.running and not legend:
+            pieces.append((LAST_SECOND, DIM))
         pieces += legend
         return rule(width, self._charset, *pieces, right=[(right, DIM)])
 
