@@ -27,6 +27,7 @@ from iopstui.model.answer.situation import (
     BUSY_UTIL,
     DEEP_QUEUE,
     ENOUGH_SECONDS,
+    FEW_IOS,
     FEW_SECONDS,
     HARDLY_USED,
     MEMORY_PERCENT,
@@ -299,9 +300,12 @@ def ended(s: Situation) -> Answer | None:
 
 
 def resync_alone(s: Situation) -> Answer | None:
-    """The kernel checks or rebuilds an array with this disk, and nobody uses either. Between two
-    checks root sees it, too: nobody but md itself reads the disk."""
-    if s.use is None or s.shares or s.blocked or not s.ios_s:
+    """The kernel checks or rebuilds an array with this disk, and hardly anybody uses either: a file
+    system on it may write its journal. Between two checks root sees it, too: nobody but md itself
+    reads the disk."""
+    if s.use is None or s.blocked or not s.ios_s:
+        return None
+    if any(one.through not in s.above for one in s.shares):
         return None
     if s.waited_percent is None or s.waited_percent >= words.SOME_WAIT_PERCENT:
         return None
@@ -312,7 +316,12 @@ def resync_alone(s: Situation) -> Answer | None:
             return None
         who = f"{array} (md) does it by itself"
     # where the array is not watched, root has seen all its users
-    if any(one.ios or one.in_flight if one else not s.use.as_root for one in of_array):
+    if not all(of_array) and not s.use.as_root:
+        return None
+    # of an idle array the kernel may count requests in flight that have not begun
+    if max(sum((one.aqu_sz or 0.0) for one in of_array if one) / len(of_array),
+           max((one.in_flight or 0 for one in of_array if one and not one.ios), default=0)
+           ) >= FEW_IOS:  # fmt: skip
         return None
     return Answer(
         s.disk, "resync", GOOD,
