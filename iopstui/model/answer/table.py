@@ -669,7 +669,12 @@ def write_back(s: Situation) -> Answer | None:
         verdict = UNKNOWN
         end = f"tasks wait for I/O {s.waited_percent:.0f} % of the time{OR_ANOTHER}"
     elif s.waited_percent is not None and s.waited_percent < WAITED_PERCENT:
-        verdict, end = NOTHING, f"tasks wait for I/O {s.waited_percent:.0f} % of the time"
+        # in bursts, no reading may find a request; else they may be direct: libaio is not counted
+        known = s.write_back is not None or (s.busy or 0.0) < BUSY
+        verdict, end = (
+            NOTHING if known else UNKNOWN,
+            f"tasks wait for I/O {s.waited_percent:.0f} % of the time",
+        )
     # beside 15 busy CPUs, one that waits all the time counts for 6 %
     if blocked := words.blocked_text(s, "is blocked", "are blocked"):
         verdict, end = UNKNOWN, blocked
