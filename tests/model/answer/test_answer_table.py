@@ -1252,6 +1252,13 @@ def test_a_check_that_ended_in_these_seconds_is_told() -> None:
     assert not answer.next
 
 
+def test_a_ram_disk_is_not_called_idle() -> None:
+    """brd counts none of its I/Os."""
+    target = Target(DEVICE, "/dev/ram0", "ram0", ("ram0",), links=(DeviceLinks("ram0"),))
+    answer = judge(Seen(target, frames([{"ram0": IDLE}] * 5, 0.0), {}))[0][1]
+    assert answer.verdict == NOTHING and "idle" not in answer.text
+
+
 def test_bursts_of_writes_that_somebody_syncs_are_not_cleared() -> None:
     """A program that calls sync again and again: the disk rests 60 % of the time."""
     burst = changed(rates(0, 246, 77, kib=9), aqu_sz=19.0, util=38.0)
