@@ -27,6 +27,7 @@ from iopstui.model.answer.situation import (
     BUSY_UTIL,
     DEEP_QUEUE,
     ENOUGH_SECONDS,
+    FEW_IOS,
     FEW_SECONDS,
     HARDLY_USED,
     MEMORY_PERCENT,
@@ -304,9 +305,12 @@ def ended(s: Situation) -> Answer | None:
 
 
 def resync_alone(s: Situation) -> Answer | None:
-    """The kernel checks or rebuilds an array with this disk, and nobody uses either. Between two
-    checks root sees it, too: nobody but md itself reads the disk."""
-    if s.use is None or s.shares or s.blocked or not s.ios_s:
+    """The kernel checks or rebuilds an array with this disk, and hardly anybody uses either: a file
+    system on it may write its journal. Between two checks root sees it, too: nobody but md itself
+    reads the disk."""
+    if s.use is None or s.blocked or not s.ios_s:
+        return None
+    if any(one.through not in s.above for one in s.shares):
         return None
     if s.waited_percent is None or s.waited_percent >= words.SOME_WAIT_PERCENT:
         return None
@@ -317,7 +321,12 @@ def resync_alone(s: Situation) -> Answer | None:
             return None
         who = f"{array} (md) does it by itself"
     # where the array is not watched, root has seen all its users
-    if any(one.ios or one.in_flight if one else not s.use.as_root for one in of_array):
+    if not all(of_array) and not s.use.as_root:
+        return None
+    # of an idle array the kernel may count requests in flight that have not begun
+    if max(sum((one.aqu_sz or 0.0) for one in of_array if one) / len(of_array),
+           max((one.in_flight or 0 for one in of_array if one and not one.ios), default=0)
+           ) >= FEW_IOS:  # fmt: skip
         return None
     return Answer(
         s.disk, "resync", GOOD,
@@ -665,7 +674,12 @@ def write_back(s: Situation) -> Answer | None:
         verdict = UNKNOWN
         end = f"tasks wait for I/O {s.waited_percent:.0f} % of the time{OR_ANOTHER}"
     elif s.waited_percent is not None and s.waited_percent < WAITED_PERCENT:
-        verdict, end = NOTHING, f"tasks wait for I/O {s.waited_percent:.0f} % of the time"
+        # in bursts, no reading may find a request; else they may be direct: libaio is not counted
+        known = s.write_back is not None or (s.busy or 0.0) < BUSY
+        verdict, end = (
+            NOTHING if known else UNKNOWN,
+            f"tasks wait for I/O {s.waited_percent:.0f} % of the time",
+        )
     # beside 15 busy CPUs, one that waits all the time counts for 6 %
     if blocked := words.blocked_text(s, "is blocked", "are blocked"):
         verdict, end = UNKNOWN, blocked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from iopstui import format as units
@@ -42,6 +43,8 @@ def quiet_parts(s: Situation) -> tuple[str, str]:
     if not s.ios_s:
         if s.now_in_flight:
             return f"{s.disk}: no I/O completed in {seconds:.0f} s", f"{s.now_in_flight} in flight"
+        if re.fullmatch(r"ram\d+", s.disk):
+            return f"{s.disk} is in memory: the kernel does not count its I/Os", _idle_waits(s)
         return f"{s.disk} is idle: no I/O for {seconds:.0f} s", _idle_waits(s)
     busy = "" if s.busy is None else f" at {units.percent(s.busy)} % busy"
     if s.ios_s * seconds < TOO_FEW and (s.busy or 0.0) < 1.0 and not s.may_be_slow:

@@ -54,6 +54,8 @@ class Report:
         if not faults and not shown:
             shown, idle = idle[:1], idle[1:]
         sentences += [printable(answer.sentence) for _, answer in [*faults, *shown]]
+        # the kernel does not count what RAM disks do
+        idle = [pair for pair in idle if not pair[1].disk.startswith("ram")]
         if len(idle) > 0 and len(self.pairs) > 1:
             sentences.append(f"{SIGNS[GOOD]} idle: {_names(idle)}")
         return sentences

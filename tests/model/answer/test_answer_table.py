@@ -501,6 +501,8 @@ def test_write_back_in_bursts_that_nobody_waits_for_is_no_waiting() -> None:
     assert (bursts.rule, bursts.verdict) == ("flush", NOTHING)
     unseen = first([flush, flush, IDLE, IDLE, flush], mean_use([between, between]), 1.0)
     assert (unseen.rule, unseen.verdict) == ("flush", NOTHING)
+    steady = first([flush] * 5, mean_use([between, between]), 1.0)
+    assert (steady.rule, steady.verdict) == ("flush", UNKNOWN), "they may be direct, by libaio"
 
 
 def test_a_slow_device_and_the_layer_that_holds_the_requests() -> None:
@@ -1166,8 +1168,12 @@ def test_a_check_of_an_array_that_nobody_uses_is_waited_for_by_nobody() -> None:
     state = Conditions(devices={"md0": DeviceState(array=Array("check", 0, 2))})
     reader = DiskUser(965, "fio", read_s=MIB, devices=frozenset({"vda", "md0"}))
     read = rates(100, 0, 1)
+    commit = changed(rates(0, 1, 9), aqu_sz=0.01)
     for array, users, pressure, as_root, rule in (
         (IDLE, (), 0.0, False, "resync"), (None, (), 0.0, True, "resync"),
+        (commit, (), 0.0, False, "resync"),
+        (changed(commit, aqu_sz=0.06), (), 0.0, False, "slow"),
+        (replace(IDLE, in_flight=1), (), 0.0, False, "slow"),
         (None, (), 0.0, False, "slow"), (read, (), 0.0, True, "slow"),
         (IDLE, (reader,), 0.0, True, "slow"), (IDLE, (), 5.0, True, "slow"),
     ):  # fmt: skip
@@ -1244,6 +1250,13 @@ def test_a_check_that_ended_in_these_seconds_is_told() -> None:
     assert answer.verdict == NOTHING
     assert answer.who == "check of md0 (md) has just ended"
     assert not answer.next
+
+
+def test_a_ram_disk_is_not_called_idle() -> None:
+    """brd counts none of its I/Os."""
+    target = Target(DEVICE, "/dev/ram0", "ram0", ("ram0",), links=(DeviceLinks("ram0"),))
+    answer = judge(Seen(target, frames([{"ram0": IDLE}] * 5, 0.0), {}))[0][1]
+    assert answer.verdict == NOTHING and "idle" not in answer.text
 
 
 def test_bursts_of_writes_that_somebody_syncs_are_not_cleared() -> None:
