@@ -658,6 +658,10 @@ async def test_curves_are_marked_by_letters() -> None:
         await pilot.pause()
         assert shows(pilot.app, "a numjobs=1 b numjobs=2 c numjobs=4")
         assert shows(pilot.app, "capitals: p99") and shows(pilot.app, "c: knee 4")
+    async with lab.make(lab.FakeLaboratory()).run_test(size=LARGE) as pilot:
+        await begin(pilot, lab.CURVES, 2)
+        await pilot.pause()
+        assert shows(pilot.app, "capitals: p99") and not shows(pilot.app, "b numjobs=2")
 
 
 async def test_a_comparison_shows_seconds_runs_figures_and_the_verdict() -> None:
