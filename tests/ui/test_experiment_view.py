@@ -29,7 +29,7 @@ from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.questions import Choice
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.experiment import form as experiment_form
-from iopstui.ui.experiment.form import ExperimentForm, fields, restore_values
+from iopstui.ui.experiment.form import ExperimentForm, Radio, fields, restore_values
 from iopstui.ui.experiment.plan import options_text, parse_plan
 from iopstui.ui.experiment.rows import HELP
 from iopstui.ui.experiment.screen import ExperimentScreen
@@ -158,6 +158,18 @@ async def test_buttons_and_keys_of_the_form_are_visible_on_24_rows(key: str) -> 
         await pilot.click("#form-cancel")
         await pilot.pause()
         assert isinstance(pilot.app.screen, Dashboard)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_the_form_has_room_for_a_seed_and_its_hint(size: tuple[int, int]) -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=size) as pilot:
+        screen = await form(pilot)
+        screen.query(Radio).last().value = True
+        await settled(pilot)
+        seed = screen.query_one("#form-seed")
+        assert seed.visible and seed.size.width >= 9
+        hint = screen.query(".form-hint")[5]
+        assert shows(pilot.app, str(hint.render())) and "seed" in str(hint.render())
 
 
 async def test_a_warning_label_precedes_what_will_be_overwritten() -> None:
@@ -646,6 +658,10 @@ async def test_curves_are_marked_by_letters() -> None:
         await pilot.pause()
         assert shows(pilot.app, "a numjobs=1 b numjobs=2 c numjobs=4")
         assert shows(pilot.app, "capitals: p99") and shows(pilot.app, "c: knee 4")
+    async with lab.make(lab.FakeLaboratory()).run_test(size=LARGE) as pilot:
+        await begin(pilot, lab.CURVES, 2)
+        await pilot.pause()
+        assert shows(pilot.app, "capitals: p99") and not shows(pilot.app, "b numjobs=2")
 
 
 async def test_a_comparison_shows_seconds_runs_figures_and_the_verdict() -> None:

@@ -9,7 +9,7 @@ from test_app import WIDE, make, running, screen_text, settle, shows
 from iopstui.events import FindingEnded, FindingReported, StepFinished, StepStarted
 from iopstui.model.answer.answer import GOOD, WARNING, Answer
 from iopstui.model.findings.advice import Advice, advise
-from iopstui.model.findings.finding import Finding
+from iopstui.model.findings.finding import Finding, headline_of
 from iopstui.ui.dashboard import finding_line
 from iopstui.ui.dialogs.slow_list import LiveRows
 from iopstui.ui.draw.style import UTF8
@@ -210,6 +210,22 @@ def test_a_finding_that_the_answer_quotes_is_not_repeated(height: int) -> None:
     below = "".join(part for row in draw(ended, 100, height, UTF8, answer) for part, _ in row)
     assert "Next: a" in below and "iodepth=16" not in below, "it no longer holds"
     assert "No findings besides" in shown(100, replace(ONE_CPU, advice="", key=""))
+
+
+@pytest.mark.parametrize("height", [1, 2, 4])
+def test_a_headline_that_is_cut_from_a_run_s_result_is_repeated(height: int) -> None:
+    draw = finding_line.rows if height < 4 else finding_line.box_rows
+    live_state = state(STARTED, FindingReported(9.0, ONE_CPU))
+    headline = headline_of(ONE_CPU)
+    result = "Run 1 ended 1 s ago: 5.16k IOPS, 20.1 MiB/s, p99 10.4 ms; at its end "
+    text = f"{result}{headline[:1].lower()}{headline[1:]}: CPU 1 97 %"
+    answer = Answer("vda", "finding-one-cpu", WARNING, text)
+
+    def shown(width: int) -> str:
+        rows = draw(live_state, width, height, UTF8, answer)
+        return "".join(part for row in rows for part, _ in row)
+
+    assert headline in shown(80) and headline not in shown(150)
 
 
 def test_a_finding_is_not_active_after_its_run_or_at_the_end_of_a_replay() -> None:

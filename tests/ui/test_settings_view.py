@@ -17,7 +17,7 @@ from iopstui.ui.core.clipboard import render_pictures
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs import settings
 from iopstui.ui.dialogs.questions import Choice, Prompt
-from iopstui.ui.dialogs.settings import Settings, _meaning, checked_value
+from iopstui.ui.dialogs.settings import LEAST_ROWS, Settings, _meaning, checked_value
 from iopstui.ui.help import HelpScreen
 from iopstui.ui.parts import job
 
@@ -371,3 +371,16 @@ async def test_enter_in_the_help_shows_the_first_match_among_all_entries() -> No
         await pilot.press("escape", "escape")
         await settle(pilot)
         assert isinstance(app.screen, Dashboard)
+
+
+@pytest.mark.parametrize(("size", "rows"), [((80, 24), 24), ((250, 70), LEAST_ROWS)])
+async def test_a_high_terminal_has_no_empty_rows_below_the_tunables(
+    size: tuple[int, int], rows: int
+) -> None:
+    app = make()
+    async with app.run_test(size=size) as pilot:
+        await running(app, pilot)
+        await pilot.press("k")
+        await settle(pilot)
+        assert isinstance(app.screen, Settings) and app.screen.box.size.height <= rows
+        assert app.screen.box.outer_size.height >= 20

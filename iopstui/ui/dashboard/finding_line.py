@@ -59,7 +59,9 @@ def rows(
         return pad([message(width, charset, _no_finding_text(state, answer))], height, width)
     finding, more = _current_finding(entries[0]), _more_text(len(entries) - 1)
     evidence = _evidence_beside(answer, entries[0], width)
-    head = _head(entries[0], state, width - len(more), _is_quoted(entries[0], answer))
+    head = _head(
+        entries[0], state, width - len(more), _is_headline_shown(entries[0], answer, width)
+    )
     next_ = _advice_pieces(finding)
     if height < 2:
         line = Line(width - len(more), charset).extend(head)
@@ -98,7 +100,7 @@ def box_rows(
     space = height - 2 - len(last)
     evidence = _evidence_beside(answer, entries[0], width)
     head = Line(inner, charset).add(" ")
-    head.extend(_head(entries[0], state, inner, _is_quoted(entries[0], answer))[1:])
+    head.extend(_head(entries[0], state, inner, _is_headline_shown(entries[0], answer, width))[1:])
     if space == 1:
         body = [_add_evidence(head, evidence).build()]
     else:
@@ -134,6 +136,15 @@ def _entries(state: LiveState, answer: Answer | None, width: int) -> list[Findin
 
 def _is_quoted(entry: FindingEntry, answer: Answer | None) -> bool:
     return answer is not None and answer.rule == f"{ANSWER_OF_FINDING}{entry.finding.rule}"
+
+
+def _is_headline_shown(entry: FindingEntry, answer: Answer | None, width: int) -> bool:
+    """Whether the answer at the top quotes the finding, and its row is long enough for that: the
+    result of a run quotes it at its end."""
+    if answer is None or not _is_quoted(entry, answer):
+        return False
+    before, headline, _ = answer.text.lower().partition(headline_of(entry.finding).lower())
+    return not headline or cell_len(before + headline) + SIGN_COLUMNS <= width
 
 
 def _in_box(

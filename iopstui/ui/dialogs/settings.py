@@ -18,7 +18,7 @@ from iopstui.safety.tunables import TunableState
 from iopstui.text import printable
 from iopstui.ui.core import key
 from iopstui.ui.core.key import Key
-from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint
+from iopstui.ui.core.modal import CLOSE_HINT, FRAME_ROWS, LIST_KEYS, Hint
 from iopstui.ui.dialogs.questions import Choice, Picker, Prompt
 from iopstui.ui.dialogs.text import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, WARNING, Charset
@@ -28,6 +28,9 @@ HINTS: tuple[Hint, ...] = (
     ("Enter", "Change", "screen.take"), ("z", "Undo", "screen.undo"), FILTER_HINT, CLOSE_HINT,
 )  # fmt: skip
 RESTORED = "restored at the end"
+LEAST_ROWS = 24
+"""The rows of the box on a high terminal for few tunables: enough for each explanation."""
+MESSAGE_ROWS = 4
 NOTHING_TO_CHANGE = "none can be changed here"
 UNEQUAL_VALUES = (
     "the disks had different values, so z cannot restore them; they are restored at the end"
@@ -69,6 +72,11 @@ class Settings(TypeToFilter, Picker[None]):
         self._message = ""
         self._opened_at = state.t
         self._ready = False
+        self._rows = LEAST_ROWS
+
+    def _fit(self) -> None:
+        super()._fit()
+        self.box.styles.max_height = min(self.body_height + FRAME_ROWS, self._rows)
 
     def content(self) -> ComposeResult:
         """List, explanation, the newest message."""
@@ -80,6 +88,7 @@ class Settings(TypeToFilter, Picker[None]):
 
     def on_mount(self) -> None:
         """Focus the list."""
+        self._rows = max(LEAST_ROWS, len(self._read_tunables()) + FRAME_ROWS + MESSAGE_ROWS)
         self._ready = True
         self.explain()
         self.paint()

@@ -110,7 +110,7 @@ def fields(
             ("axis", "Axis 1", varied[0], "1,2,4..64 doubles, 1..8 counts"),
             ("axis2", "Axis 2", "", "optional, e.g. numjobs=1,4"),
             ("rounds", "Repeats", "1", "2 or more: with intervals"),
-            (ORDER, "Order", SEQUENTIAL, "random order: seed is optional"),
+            (ORDER, "Order", SEQUENTIAL, "seed (optional)"),
         ]
     else:
         rows += [
@@ -195,7 +195,10 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
                         value, id=f"form-{name}", suggester=suggester, classes="field",
                         validators=[Function(_validator(name))],
                     )  # fmt: skip
-                yield Static(Text(self.charset.text(hint), style=DIM), classes="form-hint")
+                kind = "form-hint -short" if name == ORDER else "form-hint"
+                words = Static(Text(self.charset.text(hint), style=DIM), classes=kind)
+                words.visible = name != ORDER or value != SEQUENTIAL
+                yield words
         with VerticalScroll(id="form-scroll", can_focus=False):
             yield Static(id="form-words")
         with Horizontal(classes="form-buttons"):
@@ -228,7 +231,8 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
 
     def on_radio_set_changed(self, event: RadioSet.Changed) -> None:
         """Check the plan with the other order. Only a random one has a seed."""
-        self.query_one(f"#form-{SEED}", Input).visible = bool(event.index)
+        for widget in self.query(f"#form-{SEED}, .form-hint.-short"):
+            widget.visible = bool(event.index)
         self._schedule_check()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:

@@ -302,7 +302,7 @@ def latency_spec(state: ExperimentState) -> XYSpec:
         tuple(lines),
         tuple(_legend(state, tails=True)),
         tuple(flags),
-        note=_title_note(state) or _tails_note(values, several),
+        note=_title_note(state) or _tails_note(values, state),
         value_text=lambda point: f"{f.number(point[0])} IOPS: {f.latency(point[1])}",
     )
 
@@ -312,8 +312,9 @@ def _axis_text(state: ExperimentState, axis: XAxis, x: float) -> str:
     return f"{printable(state.axis.name)} {printable(value)}"
 
 
-def _tails_note(values: Sequence[float], several: bool) -> str:
-    return "no latency measured" if not values else "capitals: p99" if several else ""
+def _tails_note(values: Sequence[float], state: ExperimentState) -> str:
+    lettered = any(drawn_curve.tail != TAIL for drawn_curve in drawn_curves(state))
+    return "no latency measured" if not values else "capitals: p99" if lettered else ""
 
 
 def _latency_note(state: ExperimentState) -> str:

@@ -148,7 +148,7 @@ class ExperimentKeys(Part):
         elif self.noun:
             from iopstui.ui.dialogs.questions import ask_last_or_new
 
-            new = "new comparison" if kind == "compare" else "new sweep"
+            new = "New comparison" if kind == "compare" else "New sweep"
             ask_last_or_new(
                 self.port, kind, self._last_text, new, self.show, lambda: self._start_new(kind)
             )
