@@ -148,7 +148,8 @@ tests:
         exp_alerts:
           - exp_labels: {instance: h}
             exp_annotations:
-              summary: "h: iopstui has sent no new sample for a minute, and did not say that it ended"
+              summary: >-
+                h: iopstui has sent no new sample for a minute, and did not say that it ended
       - {eval_time: 8m, alertname: DiskSlow, exp_alerts: []}
       - eval_time: 14m
         alertname: DiskSlow
