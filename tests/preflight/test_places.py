@@ -135,7 +135,7 @@ def test_a_setting_that_the_scheduler_resets_comes_behind_it(own: Path) -> None:
     fixed = RunRequest(knobs=(TunableRequest("nr_requests", "64"),))
     runner = ExperimentRunner(session, plan, None, fixed, lambda event: None)
     for step in runner.points.steps:
-        names = [knob.name for knob in runner.request(step).knobs]
+        names = [knob.name for knob in runner.request(step, "").knobs]
         assert names == ["scheduler", "nr_requests"]
 
 
