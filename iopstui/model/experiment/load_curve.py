@@ -200,7 +200,7 @@ def curves_along(plan: Plan, axis: Axis, runs: Sequence[PointT]) -> list[LoadCur
 
 
 def curve_text(curve: LoadCurve[PointT]) -> str:
-    """The recommended load, its gain and cost, the load with the most IOPS if that is another, and
+    """The recommended load, its gain and cost, the load for the most IOPS if that is another, and
     how certain this is; "" for a single point."""
     if len(curve.points) < 2:
         return ""
@@ -214,9 +214,11 @@ def curve_text(curve: LoadCurve[PointT]) -> str:
     take = f"{start}, take" if start else "Take"
     at = f"{names[place]}{_reason(curve)}: {_figures(points[place])}"
     if most != place and points[most].iops >= (1 + NOISE_DIP) * points[place].iops > 0:
-        rises = " (still rising: try larger values)" if _still_rises(points, most) else ""
-        text = f"{take} {names[most]} for the most IOPS{rises}: {_figures(points[most])}"
-        text += f"; or {at}, {_less_than(points[most], points[place])}"
+        enough = _least_with_enough(points)
+        why = " (still rising: try larger values)" if _still_rises(points, most) else ""
+        why = why if enough == most else _ENOUGH
+        text = f"{take} {names[enough]} for the most IOPS{why}: {_figures(points[enough])}"
+        text += f"; or {at}, {_less_than(points[enough], points[place])}"
     else:
         text = f"{take} {at}{_beside_the_least(points, names, place)}"
         text += _beside_the_most(points, names, place)
@@ -271,8 +273,16 @@ def _recommended_index(points: Sequence[Point], knee: Knee | None) -> int:
     reaches nearly all IOPS."""
     if knee is not None:
         return knee.index
+    return _least_with_enough(points)
+
+
+def _least_with_enough(points: Sequence[Point]) -> int:
+    """The index of the least load that reaches nearly all IOPS."""
     most = max(point.iops for point in points)
     return next(n for n, point in enumerate(points) if point.iops >= ENOUGH_SHARE * most)
+
+
+_ENOUGH = f" (the smallest value with {100 * ENOUGH_SHARE:.0f} % of the highest IOPS)"
 
 
 def _reason(curve: LoadCurve[PointT]) -> str:
@@ -280,7 +290,7 @@ def _reason(curve: LoadCurve[PointT]) -> str:
     ratio."""
     knee = curve.uncertain_knee
     if knee is None:
-        return f" (the smallest value with {100 * ENOUGH_SHARE:.0f} % of the highest IOPS)"
+        return _ENOUGH
     if knee.edge:
         return f" (the {'smallest' if knee.edge == FIRST else 'largest'} measured)"
     return " (best ratio of IOPS to latency)"
