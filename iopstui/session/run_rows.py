@@ -13,6 +13,7 @@ from iopstui.events import (
     ExperimentStarted,
     FrameReady,
     Mark,
+    PointFinished,
     PointStarted,
     RunAddedUp,
     StepFinished,
@@ -126,6 +127,8 @@ def add_run_event(history: RunHistory, event: Event) -> None:
         case StepFinished():
             outcome = FAILED if event.error else STOPPED if event.interrupted else DONE
             history.finish_run(event.step, outcome, event.disturbed)
+        case PointFinished() if not event.earlier:
+            history.disturb_point(event.point.disturbed)
 
 
 def add_mark_event(mark_intervals: MarkIntervals, event: Event) -> None:

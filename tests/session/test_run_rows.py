@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import fio_recordings
+import made_sweeps
 import pytest
 from session_frames import session
 
@@ -99,11 +101,16 @@ def test_points_of_a_sweep_are_named_in_the_table_and_by_the_next_run() -> None:
     ]  # fmt: skip
     for event in told:
         add_run_event(history, event)
+        if isinstance(event, events.StepFinished) and event.step == 3:
+            (made, *_) = made_sweeps.finished(plan)
+            noisy = replace(made.point, disturbed=("CPU 1 was full",))
+            add_run_event(history, replace(made, point=noisy))
+    assert [run_number(row) for row in history.rows] == ["1", "2", "~3", "4", "5"]
     points = ["", "sweep 1/2", "sweep 2/2", "", ""]
     assert [row.point for row in history.rows] == points
     names = [history.name_of(row) for row in history.rows]
     assert names == ["run 1", "run 2", "run 3", "run 4 (2 to 3: sweep)", "run 5"]
-    lines = list(run_table_rows(history.rows))[1:]
+    lines = list(run_table_rows(history.rows))[1:6]
     assert ["sweep" in line for line in lines] == [bool(point) for point in points]
 
 

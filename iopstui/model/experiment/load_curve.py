@@ -215,8 +215,7 @@ def curve_text(curve: LoadCurve[PointT]) -> str:
     at = f"{names[place]}{_reason(curve)}: {_figures(points[place])}"
     if most != place and points[most].iops >= (1 + NOISE_DIP) * points[place].iops > 0:
         enough = _least_with_enough(points)
-        why = " (still rising: try larger values)" if _still_rises(points, most) else ""
-        why = why if enough == most else _ENOUGH
+        why = _why_enough(points, names, enough, most)
         text = f"{take} {names[enough]} for the most IOPS{why}: {_figures(points[enough])}"
         text += f"; or {at}, {_less_than(points[enough], points[place])}"
     else:
@@ -228,6 +227,17 @@ def curve_text(curve: LoadCurve[PointT]) -> str:
 def _most_index(points: Sequence[Point]) -> int:
     """The index of the first point with the most IOPS."""
     return max(range(len(points)), key=lambda n: points[n].iops)
+
+
+def _why_enough(points: Sequence[Point], names: Sequence[str], enough: int, most: int) -> str:
+    """Why the point at index ``enough`` stands for the most IOPS, which ``most`` has; and whether
+    larger loads may have more."""
+    is_last = most == len(points) - 1
+    if enough != most:
+        return f"{_ENOUGH[:-1]}, those of {names[most]}{', the largest measured' * is_last})"
+    if _still_rises(points, most):
+        return " (still rising: try larger values)"
+    return " (the largest measured)" if is_last else ""
 
 
 def _still_rises(points: Sequence[Point], most: int) -> bool:

@@ -203,6 +203,11 @@ class RunHistory:
         if now.figures.seconds or outcome == FAILED:
             self._rows.append(row)
 
+    def disturb_point(self, disturbed: tuple[str, ...]) -> None:
+        """Note what disturbed the point of an experiment whose run has just ended."""
+        if self._rows and self._rows[-1].point:
+            self._rows[-1] = replace(self._rows[-1], disturbed=disturbed)
+
     def _row(self, now: _CurrentRun, outcome: str) -> RunRow:
         row = now.row
         meanwhile = _tunable_changes(now.tunable_changes)

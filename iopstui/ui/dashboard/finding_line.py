@@ -191,7 +191,9 @@ def _evidence_beside(answer: Answer | None, entry: FindingEntry, width: int) -> 
     text = evidence_text(_current_finding(entry))
     if answer is not None and _is_quoted(entry, answer):
         seconds = period_text(entry.finding)
-        text = f"{seconds}: {text}" if seconds else text
+        # else the finding's own headline has them
+        is_told_above = _is_headline_shown(entry, answer, width)
+        text = f"{seconds}: {text}" if seconds and is_told_above else text
         return text if cell_len(answer.sentence) >= width else ""
     return text
 

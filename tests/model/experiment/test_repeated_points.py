@@ -165,8 +165,12 @@ def test_a_sweep_answers_for_most_iops_and_for_the_best_ratio() -> None:
     assert text(64_000, 0) == f"T{both[1:]} Not sure: {of_vda}"
     assert text(64_000, 0, 1, 2) == f"Can't tell for sure: {of_vda} As measured, {both}"
     assert text(37_000).startswith("Take iodepth=16 for the most IOPS: 56.4k IOPS")
+    assert text(60_000).startswith(
+        "Take iodepth=32 for the most IOPS (the largest measured): 60.0k"
+    )
     enough = (
-        "Take iodepth=16 for the most IOPS (the smallest value with 95 % of the highest IOPS): "
+        "Take iodepth=16 for the most IOPS (the smallest value with 95 % of the highest IOPS, "
+        "those of iodepth=32, the largest measured): 56.4k IOPS"
     )
     assert text(58_000).startswith(enough), "3 % more are not worth twice the latency"
 
