@@ -465,6 +465,10 @@ def test_the_tree_goes_down_and_never_round() -> None:
     assert device_tree("none", devices, roots) == ()
 
 
+def _refused(path: object) -> None:
+    raise PermissionError(13, "Permission denied", path)
+
+
 def test_a_loop_device_goes_on_below_its_file(tree: Tree, tmp_path: Path) -> None:
     image = tmp_path / "image"
     image.write_text("")
@@ -481,6 +485,11 @@ def test_a_loop_device_goes_on_below_its_file(tree: Tree, tmp_path: Path) -> Non
         tree.proc("self/mountinfo", mount.format(kind))
         link = device_links(("loop0",), devices, tree.roots)[0]
         assert (link.below, link.layer) == (("sda",), layer)
+    (tree.roots.sys / "class/block/loop0/loop/dio").write_text("1\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "stat", _refused)
+        link = device_links(("loop0",), devices, tree.roots)[0]
+    assert (link.below, link.layer) == ((), None), "in a directory of another user"
     image.unlink()
     assert device_tree("loop0", devices, tree.roots) == ("loop0",)
 

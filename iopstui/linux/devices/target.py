@@ -225,26 +225,33 @@ def device_links(tree: Sequence[str], devices: Devices, roots: Roots) -> tuple[D
 def _is_direct_loop(device: BlockDevice, roots: Roots) -> bool:
     """Whether a loop device reads from the disk what is read from it, and no more. A file system
     that compresses files reads all of a compressed extent."""
-    place = roots.sys / "class/block" / device.name / "loop/dio"
-    if device.kind != "loop" or read_int(place) != 1 or not device.backing_file:
+    dio = roots.sys / "class/block" / device.name / "loop/dio"
+    if device.kind != "loop" or read_int(dio) != 1 or not device.backing_file:
         return False
-    info = _stat(Path(device.backing_file))
-    file = os.path.realpath(device.backing_file)
-    mount = mount_of(file, info.st_dev, read_own_mounts(roots)) if info else None
+    place = _stat_and_mount(device.backing_file, roots)
+    mount = place[1] if place is not None else None
     return mount is not None and mount.fstype not in MOVE_DATA
 
 
 def device_of_path(path: str, roots: Roots, devices: Devices) -> str | None:
     """The block device that a file is on, or that a node stands for; None if unknown."""
+    place = _stat_and_mount(path, roots)
+    if place is None:
+        return None
+    info, entry = place
+    finder = DeviceFinder(devices, roots)
+    if stat.S_ISBLK(info.st_mode):
+        return finder.by_number(os.major(info.st_rdev), os.minor(info.st_rdev))
+    return _device_of(info.st_dev, entry, finder)
+
+
+def _stat_and_mount(path: str, roots: Roots) -> tuple[os.stat_result, MountEntry | None] | None:
+    """What stat(2) says of a path, and the mount that it is on; None if it cannot be looked at."""
     try:
         info = os.stat(path)
     except (OSError, ValueError):
         return None
-    finder = DeviceFinder(devices, roots)
-    if stat.S_ISBLK(info.st_mode):
-        return finder.by_number(os.major(info.st_rdev), os.minor(info.st_rdev))
-    entry = mount_of(os.path.realpath(path), info.st_dev, read_own_mounts(roots))
-    return _device_of(info.st_dev, entry, finder)
+    return info, mount_of(os.path.realpath(path), info.st_dev, read_own_mounts(roots))
 
 
 def mount_of(
