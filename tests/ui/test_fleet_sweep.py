@@ -167,16 +167,22 @@ async def test_hovering_a_point_shows_its_values_and_a_click_sorts() -> None:
         await wait_until(pilot, lambda: shows(app, "by a host, largest first"))
 
 
-def test_what_is_printed_after_the_screen_fits_into_80_columns() -> None:
+def swept(whole: HostPlan) -> ExperimentState:
+    """The state after a sweep over hosts."""
     events: list[FleetEvent] = []
-    sweep = SweepEvents(plan("hosts=1,2,4,8"), events.append)
-    for step in expand_plan(sweep.plan):
+    sweep = SweepEvents(whole, events.append)
+    for step in expand_plan(whole):
         sweep.begin(step)
         sweep.finish(step, point(int(step.settings[0].value)))
     sweep.end()
-    state = ExperimentState(sweep.plan, 0.0)
+    state = ExperimentState(whole, 0.0)
     for event in events:
         state.apply(event)  # type: ignore[arg-type]
+    return state
+
+
+def test_what_is_printed_after_the_screen_fits_into_80_columns() -> None:
+    state = swept(plan("hosts=1,2,4,8"))
     lines = full_text(state, "node[01-08]", UTF8, width=80).splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0] == "randread-4k on node[01-08]: sweep: done, 4 points"
@@ -191,15 +197,7 @@ def test_what_is_printed_after_the_screen_fits_into_80_columns() -> None:
 def test_the_advice_to_repeat_promises_intervals_and_no_scaling_law(
     repeats: int, advice: str
 ) -> None:
-    events: list[FleetEvent] = []
-    sweep = SweepEvents(replace(plan("hosts=1,2"), repeats=repeats), events.append)
-    for step in expand_plan(sweep.plan):
-        sweep.begin(step)
-        sweep.finish(step, point(int(step.settings[0].value)))
-    sweep.end()
-    state = ExperimentState(sweep.plan, 0.0)
-    for event in events:
-        state.apply(event)  # type: ignore[arg-type]
+    state = swept(replace(plan("hosts=1,2"), repeats=repeats))
     law = "no scaling law fits: it needs 4 points, but there are 2 points"
     assert state.sentences()[0] == law, "repeats are no other points"
     assert state.repeat_advice == advice
