@@ -7,11 +7,11 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from iopstui.linux.activity.thread_looks import ThreadLooks, WaitCounts, children_of, seen_at, wchan
+from iopstui.linux.activity.thread_looks import ThreadLooks, WaitCounts, seen_at, wchan
 from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
 from iopstui.linux.devices.open_devices import OpenDevices
 from iopstui.linux.kernel_files import Roots, decode, list_names, read_bytes, read_text
-from iopstui.linux.process.processes import children, command_of, process_of, task_stat
+from iopstui.linux.process.processes import children, children_of, command_of, process_of, task_stat
 from iopstui.model.answer.process import (
     DISK,
     RING_PLACE,

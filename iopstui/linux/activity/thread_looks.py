@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from iopstui.linux.kernel_files import read_text
-from iopstui.linux.process.processes import task_stat
+from iopstui.linux.process.processes import children_of, task_stat
 from iopstui.model.answer.process import place_kind, waits_off_cpus
 
 MUCH_READY, MOSTLY_ASLEEP = 50.0, 90.0
@@ -68,7 +68,7 @@ class ThreadLooks:
         self._states: dict[str, bool] = {}
         self._where: str | None = None
         self._counts = WaitCounts()
-        self._first_children = children_of(place)
+        self._first_children = {*children_of(place)}
         self.may_be_vfork = False
         """A look found it blocked, where could not be read, and with a child that it began
         meanwhile: whoever starts a program is in state D until that has begun (vfork(2))."""
@@ -101,7 +101,7 @@ class ThreadLooks:
         """Look what else may block it than I/O."""
         self.unread += 1
         if not self.may_be_vfork:
-            self.may_be_vfork = bool(children_of(self._place) - self._first_children)
+            self.may_be_vfork = bool({*children_of(self._place)} - self._first_children)
         if self._last is not None and tasks_in_io(self._proc) == 0:
             # unless it was woken up meanwhile
             words = (read_text(f"{self._place}/schedstat") or "").split()
@@ -171,11 +171,6 @@ def tasks_in_io(proc: str) -> int | None:
     _, _, rest = (read_text(f"{proc}/stat") or "").rpartition("procs_blocked ")
     count = rest.split()[:1]
     return int(count[0]) if count and count[0].isdigit() else None
-
-
-def children_of(place: str) -> frozenset[str]:
-    """The numbers of the children that a thread has now; empty if the kernel does not list them."""
-    return frozenset((read_text(f"{place}/children") or "").split())
 
 
 def seen_at(place: str, kernel: bool, states: dict[str, bool], where: str) -> Look | None:

@@ -101,10 +101,15 @@ def process_of(pid: int, proc: str = "/proc") -> int:
 
 
 def children(pid: int, proc: str = "/proc") -> tuple[int, ...]:
-    """Direct children of a process's main thread (proc_pid_task(5)); empty if it is gone or the
-    kernel does not list them."""
+    """Direct children of a process's main thread; see ``children_of``."""
+    return children_of(f"{proc}/{pid}/task/{pid}")
+
+
+def children_of(place: str) -> tuple[int, ...]:
+    """Direct children of the thread with this directory in /proc (proc_pid_task(5)); empty if it is
+    gone or the kernel does not list them."""
     try:
-        with open(f"{proc}/{pid}/task/{pid}/children") as file:
+        with open(f"{place}/children") as file:
             return tuple(int(pid) for pid in file.read().split())
     except OSError:
         return ()
