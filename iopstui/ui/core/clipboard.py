@@ -109,7 +109,7 @@ def _place_facts(place: TargetPath, devices: Mapping[str, BlockDevice]) -> Itera
 def copied_message(text: str) -> str:
     """The message after copying: how much, and what the terminal must allow."""
     count = f.counted(len(text), "character")
-    return f"{count} copied, if this terminal allows it (OSC 52; tmux: set -g set-clipboard on)"
+    return f"{count} copied, if this terminal allows it (OSC 52)"
 
 
 MAX_PICTURES = 99

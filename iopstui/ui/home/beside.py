@@ -24,6 +24,8 @@ from iopstui.ui.draw.style import BOLD, DIM, Charset
 from iopstui.ui.home.rows import MIN_HEIGHT, Activity, DiskCharts
 
 REFRESH_S, WHO_ROWS, WHO_ROWS_LOW = 1.0, 7, 5
+LOW = 22
+"""Lower terminals have fewer rows for who uses the disk."""
 READING = "Measuring ..."
 NOT_YET = "Who uses it is being read ..."
 
@@ -124,7 +126,7 @@ class BesideScreen(Modal[bool]):
         lines = self._figures(rates, width) if rates is not None else []
         text.append_text(_as_text(lines)) if lines else text.append(READING, DIM)
         text.append("\n\n")
-        height = WHO_ROWS if self.app.size.height >= 30 else WHO_ROWS_LOW
+        height = WHO_ROWS if self.app.size.height >= LOW else WHO_ROWS_LOW
         if now.use is None:
             text.append(self.clean(NOT_YET), DIM)
         else:

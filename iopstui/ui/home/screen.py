@@ -804,8 +804,6 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         def closed(opens: bool | None) -> None:
             if opens:
                 self.dismiss(HomeChoice((path,)))
-            elif opened.is_busy():
-                self._go_to_open_row()  # Enter returns to its job
 
         def job() -> str:
             return f"{opened.name}: {opened.running()}" if opened.is_busy() else ""

@@ -66,19 +66,18 @@ class PanelKeys(Part):
         dashboard.paint(even_if_frozen=True)
 
     def tab(self, tab: int) -> None:
-        """Focus a panel. If it has the focus, zoom it, or show all panels again. On a small screen,
-        show that pane."""
+        """Zoom a panel, or show all panels again if it is zoomed. On a small screen, show that
+        pane."""
         dashboard = self.port.open_dashboard
         if tab >= len(dashboard.tabs):
             return
         if not dashboard.fullscreen and dashboard.show_tab(tab):
             return
-        if dashboard.fullscreen:
-            dashboard.show_fullscreen(None if dashboard.tab == tab else tab)
-        elif dashboard.focus_shown and dashboard.tab == tab:
-            dashboard.show_fullscreen(tab)
-        else:
+        if not dashboard.allows_fullscreen:
             dashboard.focus_panel(tab)
+            return
+        is_open = dashboard.fullscreen and dashboard.tab == tab
+        dashboard.show_fullscreen(None if is_open else tab)
 
     def show_all(self) -> None:
         """Show all panels again if they fit."""
@@ -97,7 +96,7 @@ class PanelKeys(Part):
         Action(
             "tab", (Key("1", "1", 0), Key("2", "2", 1), Key("3", "3", 2), Key("4", "4", 3),
              Key("5", "5", 4), Key("6", "6", 5)), tab,
-            help="focus a panel; again: zoom it. Tab moves the focus",
+            help="zoom a panel; again: show all. Tab moves the focus, Enter zooms",
             place=100, term="1 2 3 4 5 6, tab",
         ),
         Action(
