@@ -84,7 +84,7 @@ def test_where_all_is_well_the_time_matters_more_than_the_last_parts() -> None:
     assert text(well, 76) == f" ● {quick.partition(';')[0]:64}over 5 s"
     assert text(well, 36) == " ● vda answers in 243 µs (p99)"
     assert text(well, 28).endswith("…"), "the text has no figure without a time"
-    who = f"{quick.partition(';')[0]} · fio (965): 64 % of bytes"
+    who = f"{quick.partition(' (0.09')[0]} · fio (965): 64 % of bytes"
     assert text(replace(well, who=WHO), 100) == f" ● {who:88}over 5 s", "who stays"
     through = "backupd --all (31151) through loop0 does 92 % of its bytes"
     mean = replace(well, text="vda answers in 405 µs on average", who=through)

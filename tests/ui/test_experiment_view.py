@@ -515,6 +515,29 @@ async def test_the_form_reopens_with_its_last_values() -> None:
         )
 
 
+@pytest.mark.parametrize(("axis", "next_axis", "more"), [
+    ("iodepth=1,2,4..64", "iodepth=1,2,4..64", ""),
+    ("iodepth=1,2,4,8", "iodepth=4,8,16,32", "iodepth=4,8,16,32 and "),
+])  # fmt: skip
+async def test_the_form_has_what_the_result_advises_to_measure_next(
+    axis: str, next_axis: str, more: str
+) -> None:
+    """A newcomer read "n opens the form with Repeats 3", and it had 1; IOPS rose up to the last
+    value, and larger ones had to be typed."""
+    plan = replace(lab.SWEEP, axes=(parse_axis(axis),))
+    async with lab.make(lab.FakeLaboratory()).run_test(size=LARGE) as pilot:
+        under = await begin(pilot, plan, plan.points, running=False)
+        under.end(plan.points)
+        await pilot.pause()
+        advice = f"n opens the form to measure again, with {more}Repeats 3 for 95 % intervals"
+        assert advice in " ".join(screen_text(pilot.app).replace("│", " ").split())  # type: ignore[arg-type]
+        await pilot.press("n")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, ExperimentForm)
+        values = pilot.app.screen.values()
+        assert (values["axis"], values["rounds"]) == (next_axis, "3")
+
+
 def test_options_changed_on_the_dashboard_replace_those_of_the_form() -> None:
     rows = fields("sweep", "a", "bs=4k", ("iodepth=1,2",))
     typed = {name: f"typed {name}" for name, *_ in rows}

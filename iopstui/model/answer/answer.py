@@ -106,9 +106,9 @@ class AnswerTotal:
 
 # An answer in fewer words, where a line has no room for all of it.
 #
-# Whole parts are left out in this order: the age of a comparison, further figures from the last one
-# on, what is said about the first one, the device through which the disk is used, who uses it. The
-# process number always stays.
+# Whole parts are left out in this order: the age of a comparison, how busy the disk is, whether
+# anything waits, further figures from the last one on, what is said about the first one, the device
+# through which the disk is used, who uses it. The process number always stays.
 
 
 _ASIDES = re.compile(r" \((?:last |\d+:\d\d)[^()]*\)")
@@ -127,6 +127,9 @@ _PERSON = re.compile(
 )
 _LESS = tuple(map(re.compile, (r" at [\d.]+ % busy\b", r" with [\d.]+k? in flight$")))
 """Less telling than who uses the disk, or than another part, in the order in which they yield."""
+_WAITING = re.compile(r"; (?:nothing waits|no (?:queue|task waits)|tasks wait)\b[^;]*$")
+"""Whether anything waits: matters more than how busy the disk is, or that a share is of bytes."""
+_ITS_FIGURE = re.compile(r" \([\d.]+k? in flight\)$| of the time$")
 MEAN = " on average"
 _WAY, _OF_BYTES = re.compile(r" through \S+(?=: )"), " of bytes"
 ELLIPSIS = "…"
@@ -172,6 +175,10 @@ def _ranked(text: str, who: str) -> Iterator[tuple[str, str]]:
             texts += [*less, least.removesuffix(MEAN)]
     whole = [*texts]
     if who:
+        if _WAITING.search(whole[0]):
+            waiting = [whole[0], less := _ITS_FIGURE.sub("", whole[0]), _LESS[0].sub("", less)]
+            names = who, who.removesuffix(_OF_BYTES)
+            yield from ((text, name) for name in names for text in dict.fromkeys(waiting))
         texts += _without_details(texts[-1])
     here = _WAY.sub("", who)
     forms = [one for name in (who, here) for one in (name, name.removesuffix(_OF_BYTES))]

@@ -246,6 +246,19 @@ def _still_rises(points: Sequence[Point], most: int) -> bool:
     return most == len(points) - 1 and points[most].iops > (1 + NOISE_DIP) * before > 0
 
 
+def larger_loads(plan: Plan, curves: Sequence[LoadCurve[PointT]]) -> str:
+    """The axis to measure next where the only curve of a complete sweep still rises at its end, as
+    one types it: its last two loads, then two and four times the last one; "" elsewhere."""
+    axis = load_axis(plan)
+    if axis is None or len(plan.axes) != 1 or len(curves) != 1 or len(curves[0].points) < 2:
+        return ""
+    points = [event.point for event in curves[0].points]
+    if not _still_rises(points, _most_index(points)):
+        return ""
+    *_, before, last = sorted(map(int, axis.values))
+    return f"{axis.name}={before},{last},{2 * last},{4 * last}"
+
+
 def _beside_the_least(points: Sequence[Point], names: Sequence[str], place: int) -> str:
     """The gain and cost of the point at index ``place`` compared with the least load."""
     if place == 0:
@@ -302,7 +315,9 @@ def _reason(curve: LoadCurve[PointT]) -> str:
     if knee is None:
         return _ENOUGH
     if knee.edge:
-        return f" (the {'smallest' if knee.edge == FIRST else 'largest'} measured)"
+        points = [event.point for event in curve.points]
+        rises = "; still rising" if _still_rises(points, knee.index) else ""
+        return f" (the {'smallest' if knee.edge == FIRST else 'largest'} measured{rises})"
     return " (best ratio of IOPS to latency)"
 
 

@@ -192,12 +192,12 @@ class ExperimentKeys(Part):
             self.port.show_message("info", self._unavailable_text)
             return
         self.port.pop()
-        self._start_new(experiment.plan.kind)
+        self._start_new(experiment.plan.kind, experiment.next_fields)
 
     def show_dashboard(self) -> None:
         self.port.pop()
 
-    def _start_new(self, kind: str) -> None:
+    def _start_new(self, kind: str, advised: Mapping[str, str] | None = None) -> None:
         session, state = self.port.session, self.port.state
         if session is None:
             return
@@ -212,9 +212,12 @@ class ExperimentKeys(Part):
             text = "the last experiment is still restoring the device; try again in a moment"
             self.port.show_message("info", text)
             return
-        self._open_form(kind, self.background(session), session.running or state.running)
+        runs = session.running or state.running
+        self._open_form(kind, self.background(session), runs, advised or {})
 
-    def _open_form(self, kind: str, background: Background, runs: bool) -> None:
+    def _open_form(
+        self, kind: str, background: Background, runs: bool, advised: Mapping[str, str]
+    ) -> None:
         from iopstui.ui.core.clipboard import name_of
         from iopstui.ui.experiment.form import ExperimentForm, fields, restore_values
         from iopstui.ui.experiment.plan import DEFAULT_AXIS, options_text
@@ -224,10 +227,13 @@ class ExperimentKeys(Part):
         rows = fields(kind, self._jobs.job, options, varied, background.hosts, background.seconds)
         places = () if background.hosts else self.port.open_session.target.places
         place = " and ".join(map(name_of, places))
+        shown = restore_values(rows, *self._form_values.get(kind, ((), {})))
+        shown = [
+            (name, label, advised.get(name, value), hint) for name, label, value, hint in shown
+        ]
         form = ExperimentForm(
-            kind, place, restore_values(rows, *self._form_values.get(kind, ((), {}))), background,
-            [job.name for job in self._jobs.jobs], self.port.charset,
-            "First: the running job is stopped" if runs else "",
+            kind, place, shown, background, [job.name for job in self._jobs.jobs],
+            self.port.charset, "First: the running job is stopped" if runs else "",
         )  # fmt: skip
         self.port.push(form, lambda chosen: self._form_filled(background, chosen, kind, rows))
 

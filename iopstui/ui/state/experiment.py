@@ -27,6 +27,7 @@ from iopstui.model.experiment.load_curve import (
     curves_along,
     failure_lines,
     horizontal_axis,
+    larger_loads,
     load_curves,
     measured_points,
 )
@@ -43,6 +44,9 @@ from iopstui.model.experiment.plan import (
 )
 from iopstui.model.experiment.point import SettlingFilter
 from iopstui.text import printable
+
+REPEATS = "3"
+"""So many repeats have intervals of a usable width."""
 
 
 @dataclass
@@ -228,18 +232,29 @@ class ExperimentState:
         return lines
 
     @property
+    def next_fields(self) -> dict[str, str]:
+        """The values of the form's fields that make the result more certain: repeats, and larger
+        loads where IOPS still rise."""
+        if self.active or not self.points or self.plan.variants:
+            return {}
+        larger = larger_loads(self.plan, load_curves(self.plan, list(self.points.values())))
+        fields = {"axis": larger} if larger and len(self.points) == self.total else {}
+        return {**fields, "rounds": REPEATS} if self.plan.repeats == 1 else fields
+
+    @property
     def repeat_advice(self) -> str:
         """What to press on the experiment's screen where its result is uncertain; "" if it is not,
         or not known yet."""
         if self.active or not self.points:
             return ""
-        once = not self.plan.variants and self.plan.repeats == 1
         disturbed = any(event.point.disturbed for event in self.points.values())
-        if not once and not disturbed:
+        fields = self.next_fields
+        if not fields and not disturbed:
             return ""
         when = "when the disturbance is over, " if disturbed else ""
-        more = ", with Repeats 3 for 95 % intervals" if once else ""
-        return f"Next: {when}n opens the form to measure again{more}"
+        intervals = f"Repeats {REPEATS} for 95 % intervals" if "rounds" in fields else ""
+        more = " and ".join(filter(None, (fields.get("axis"), intervals)))
+        return f"Next: {when}n opens the form to measure again{more and f', with {more}'}"
 
     def _progress_sentences(self) -> list[str]:
         if not self.plan.variants:

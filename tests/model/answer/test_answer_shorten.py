@@ -177,8 +177,22 @@ def test_who_uses_a_disk_tells_more_than_how_busy_it_is() -> None:
     text = "loop4 answers in 121 µs on average at 26 % busy; no queue (0.2 in flight)"
     who = "backupd --name=hog --rw=randread (11832) does at least 99 % of its bytes"
     assert shortened(text, who, 77, len) == (
-        "loop4 answers in 121 µs on average", "backupd (11832): ≥ 99 % of bytes"
+        "loop4 answers in 121 µs on average; no queue", "backupd (11832): ≥ 99 %"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("waits", "room", "short"), [
+    ("no queue (0.38 in flight)", 80, "; no queue"), ("nothing waits", 80, "; nothing waits"),
+    ("tasks wait for I/O 2 % of the time", 80, "; tasks wait for I/O 2 %"),
+    ("tasks wait for I/O 2 % of the time", 70, " at 5.3 % busy"),
+])  # fmt: skip
+def test_whether_anything_waits_tells_more_than_how_busy_it_is(
+    waits: str, room: int, short: str
+) -> None:
+    text = f"loop0 answers in 2.77 ms (p99) at 5.3 % busy; {waits}"
+    who = "backupd --name=hog --filename=/dev/loop0 (16411) does 99 % of its bytes"
+    words, person = shortened(text, who, room, len)
+    assert words.endswith(short) and person.startswith("backupd (16411): 99 %")
 
 
 @pytest.mark.parametrize(("text", "words", "person"), [
