@@ -176,7 +176,8 @@ def _ranked(text: str, who: str) -> Iterator[tuple[str, str]]:
     whole = [*texts]
     if who:
         if _WAITING.search(whole[0]):
-            waiting = [whole[0], less := _ITS_FIGURE.sub("", whole[0]), _LESS[0].sub("", less)]
+            waiting = [whole[0], _ITS_FIGURE.sub("", whole[0])]
+            waiting.append(_LESS[0].sub("", waiting[1]))
             names = who, who.removesuffix(_OF_BYTES)
             yield from ((text, name) for name in names for text in dict.fromkeys(waiting))
         texts += _without_details(texts[-1])
