@@ -478,12 +478,14 @@ async def test_a_key_zooms_one_of_the_visible_panes() -> None:
             return screen_text(app)
 
         assert "Device (iostat)" in screen_text(app)
-        assert "Device (iostat)" in await pressed("2"), "the focus alone has moved"
-        alone = await pressed("enter")
+        alone = await pressed("2")
         assert "[ 2 Latency ]" in alone and "Device (iostat)" not in alone
         assert "[ 3 Numbers ]" in await pressed("tab")
         assert "Device (iostat)" in await pressed("escape")
-        assert "[ 4 CPUs ]" not in await pressed("4") and "[ 4 CPUs ]" in await pressed("4")
+        assert "Device (iostat)" in await pressed("tab"), "the focus alone has moved"
+        assert "Device (iostat)" not in await pressed("enter")
+        assert "[ 4 CPUs ]" in await pressed("4") and "[ 4 CPUs ]" not in await pressed("4")
+        assert "[ 4 CPUs ]" in await pressed("4")
         everything = await pressed("0")
         assert "Device (iostat)" in everything and "[ 4 CPUs ]" not in everything
         assert "Device (iostat)" in await pressed("0")

@@ -807,7 +807,7 @@ async def test_numbers_and_tab_choose_a_panel(size: tuple[int, int]) -> None:
         for key, tab in (("1", 0), ("4", 3), ("6", 3), ("tab", 4), ("shift+tab", 3)):
             await pilot.press(key)
             assert board.tab == tab and not board.hosts.filter_text, "no letters of a filter"
-        await pilot.press("5", "5")
+        await pilot.press("5")
         await settle(pilot)
         assert board.tabbed and board.panels["runs"].shown
         await pilot.press("0", "4", "enter")

@@ -62,7 +62,7 @@ async def test_the_layout_is_restored_at_the_next_start(saved: SavedPreferences)
         await running(app, pilot)
         await pilot.press("h")
         await do(pilot, "percentiles")
-        await pilot.press("minus", "2", "2")
+        await pilot.press("minus", "2")
         await settle(pilot)
         assert app.dashboard is not None and app.dashboard.fullscreen
         assert saved == []
@@ -78,7 +78,7 @@ async def test_the_layout_is_restored_at_the_next_start(saved: SavedPreferences)
         assert board.panels["cpus"].shown is False and board.heat_maps.fio.shown
         await pilot.press("escape", "h")
         await do(pilot, "percentiles")
-        await pilot.press("h", "plus", "1")
+        await pilot.press("h", "plus")
         assert not board.fullscreen
         await pilot.press("q")
     assert saved[1:] == [], "a glance at another panel is not saved"

@@ -307,7 +307,7 @@ async def test_zoomed_it_takes_the_rows_that_the_device_leaves() -> None:
         fake.tick(2)
         await settle(pilot)
         assert not shows(app, "hog-12")
-        await pilot.press("3", "3")
+        await pilot.press("3")
         await settle(pilot)
         assert shows(app, "hog-12") and shows(app, "Device (iostat)")
 

@@ -73,9 +73,6 @@ class PanelKeys(Part):
             return
         if not dashboard.fullscreen and dashboard.show_tab(tab):
             return
-        if not dashboard.allows_fullscreen:
-            dashboard.focus_panel(tab)
-            return
         is_open = dashboard.fullscreen and dashboard.tab == tab
         dashboard.show_fullscreen(None if is_open else tab)
 
