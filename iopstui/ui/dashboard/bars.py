@@ -410,6 +410,9 @@ def _whole_or_where(text: str, style: Style | None, room: int) -> list[Piece]:
     words = text.split(" ")
     while len(words) > 1 and cell_len(" ".join(words)) + cell_len(WHERE_WHOLE) + 1 > room:
         words.pop()
+    # a figure without its unit may be read as another one
+    while len(words) > 1 and words[-1].lstrip("+-")[:1].isdigit():
+        words.pop()
     return [(" ".join(words).rstrip(",;:") + "…", style), (WHERE_WHOLE, DIM)]
 
 
