@@ -29,6 +29,7 @@ from iopstui.fio.job_shape import shape_of
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
 from iopstui.format import counted
+from iopstui.linux.activity.io_users import IoUsers
 from iopstui.linux.process.cpu_users import CpuUsers
 from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
@@ -182,7 +183,8 @@ class ExperimentRunner:
         # read once: the file may change meanwhile, and the figures belong to what ran
         text = point_job_text(self.plan, step)
         shape = shape_of(text)
-        disturbances = DisturbanceMeter(self._session.target, shape, CpuUsers().busiest)
+        users = CpuUsers().busiest, IoUsers(self._session.devices).most_of
+        disturbances = DisturbanceMeter(self._session.target, shape, *users)
         meter = PointMeter(*length, disturbances)
         judge, settling = ExpectationChecker(self._expectations), SettlingFilter(*length)
 

@@ -46,6 +46,7 @@ from iopstui.session.live import LiveSession
 from iopstui.session.tick.context import NOBODY
 from iopstui.text import printable
 
+LISTED_VALUES = 3
 MAX_LISTED_STEPS = 40
 MAX_BOUNDED_STEPS = 1000
 SEED_COUNT = 1_000_000
@@ -222,7 +223,8 @@ def form_lines(setup: ExperimentSetup) -> Iterator[str]:
     """Lines on the plan for a form: its length and first writes, then a labelled line for each of
     its actions. They mention no command-line options."""
     plan, preview, job_target = setup.plan, setup.preview, setup.job_target
-    yield f"{length_text(plan)} · {short_budget_text(*_write_bounds(setup))}"
+    first = (length_text(plan), short_budget_text(*_write_bounds(setup)), _first_values(plan))
+    yield " · ".join(filter(None, first))
     for job, title in preview.titles.items():
         yield f"Job: {printable(job)}, {printable(title)}"
     is_disk = job_target is not None and job_target.kind == kinds.DEVICE
@@ -245,6 +247,17 @@ def form_lines(setup: ExperimentSetup) -> Iterator[str]:
         yield "Order: random within each repeat"
     elif plan.seed is not None:
         yield f"Order: random, seed {plan.seed}"
+
+
+def _first_values(plan: Plan) -> str:
+    """The values of a sweep's only axis: "iodepth 32, 64, 128 ... 1024"; "" for several axes."""
+    if len(plan.axes) != 1:
+        return ""
+    axis = plan.axes[0]
+    values = [*axis.values] if len(axis.values) <= LISTED_VALUES + 1 else [
+        *axis.values[:LISTED_VALUES - 1], f"{axis.values[LISTED_VALUES - 1]} ... {axis.values[-1]}"
+    ]  # fmt: skip
+    return printable(f"{axis.name} {', '.join(values)}")
 
 
 def effect_lines(setup: ExperimentSetup) -> Iterator[str]:

@@ -45,6 +45,9 @@ def _ending(outcome: str) -> str:
 
 COMPARED_S = 1.5
 """A sentence does not compare with a run that measured less, as a point of a sweep may have."""
+MOST_DIFFERENCES = 2
+_TIMES = ("runtime", "timeout", "ramp_time", "startdelay", "time_based")
+"""How long a run measures, which changes nothing in what it measures."""
 DISTURBED = "~"
 """Mark before a run, or a point, that was disturbed; its outcome says by what."""
 MEAN = MEANS["clat"].screen_column(id="mean_ns", width=6, rank=7, read=None)
@@ -161,15 +164,29 @@ def run_outcome(row: RunRow, name: str = "", latencies: Sequence[str] = TAIL) ->
 
 
 def run_figures(row: RunRow, latencies: Sequence[str] = TAIL) -> str:
-    """The figures of a run that measured something, with these ``latencies``, and the change from
-    the run before."""
+    """The figures of a run that measured something, with these ``latencies``, the change from the
+    run before, and what disturbed it."""
+    text = ", ".join(filter(None, (means_text(row, latencies), change_text(row))))
+    return f"{text}, disturbed; {'; '.join(row.disturbed)}" if row.disturbed else text
+
+
+def means_text(row: RunRow, latencies: Sequence[str] = TAIL) -> str:
+    """The means of a run that measured something, with these ``latencies``."""
     text = f"{f.number(row.iops)} IOPS, {f.mib(row.bw)} MiB/s"
     for column in RUN_COLUMNS:
         if column.id in latencies and (ns := getattr(row, column.id)) is not None:
             text += f", {column.title} {f.latency(ns)}"
-    if row.to_before is not None and min(row.seconds or 0.0, row.before_s or 0.0) >= COMPARED_S:
-        text += f", {f.change(row.to_before)} to run {row.before}"
-    return f"{text}, disturbed; {'; '.join(row.disturbed)}" if row.disturbed else text
+    return text
+
+
+def change_text(row: RunRow) -> str:
+    """The change of a run's IOPS from those of the run before, and what it did otherwise: "-25 % to
+    run 11 (iodepth 256 → 32)"; "" where there is nothing to compare."""
+    if row.to_before is None or min(row.seconds or 0.0, row.before_s or 0.0) < COMPARED_S:
+        return ""
+    differences = [text for text in row.changed or () if text.partition(" ")[0] not in _TIMES]
+    which = printable(f.first_of(differences, MOST_DIFFERENCES))
+    return f"{f.change(row.to_before)} to run {row.before}{f' ({which})' if which else ''}"
 
 
 def run_table_rows(rows: Sequence[RunRow]) -> Iterator[str]:

@@ -42,7 +42,7 @@ SCREENS: tuple[Section, ...] = (
         EXPERIMENT_HELP,
         (
             ("esc, w, c", "to the dashboard, and back; the experiment continues"),
-            ("0, 1 2 3 4, tab", "all panes, or one on the whole screen"),
+            ("0, 1 2 3 4, tab", "all panes, or one on the whole screen (4: further figures)"),
             ("up down", "scroll the box whose border shows these arrows"),
             ("n", "plan a new one after the end; the result stays until it starts"),
             ("settle", "the first seconds of each run, not measured"),

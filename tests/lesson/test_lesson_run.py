@@ -200,7 +200,7 @@ def test_a_disturbed_run_is_not_graded_until_it_is_repeated(play: LessonRun) -> 
     measure_beside_a_neighbour(play)
     assert play.repeatable is play.step and "Run deep was disturbed (" in words(play)
     to(play, "see: both")
-    assert "not this job's (writes)" in words(play)
+    assert "others did at least" in words(play)
     to(play, "explain: more")
     verdict = play.verdict("more")
     assert verdict is not None and verdict.correct is None and verdict.right == ()

@@ -12,7 +12,7 @@ from made_sweeps import PLAN, finished
 
 from iopstui.cli.runs.experiment import confirm, failed_text
 from iopstui.events import PointFailed
-from iopstui.experiment.setup import length_text
+from iopstui.experiment.setup import _first_values, length_text
 from iopstui.model.experiment.expectation import Outcome, parse_expectation
 from iopstui.model.experiment.load_curve import conclusions, curve_text, load_curves
 from iopstui.model.experiment.plan import Plan, parse_axis
@@ -137,6 +137,19 @@ def test_verdicts_of_several_jobs_are_a_table() -> None:
 def test_the_estimated_length_is_shown() -> None:
     assert length_text(PLAN).startswith("14 points, about 2 min 55 s")
     confirm(PLAN, yes=False)
+
+
+@pytest.mark.parametrize(
+    ("axis", "text"),
+    [
+        ("iodepth=32,64..256", "iodepth 32, 64, 128, 256"),
+        ("iodepth=1,2,4..64", "iodepth 1, 2, 4 ... 64"),
+        ("bs=4k", "bs 4k"),
+    ],
+)
+def test_the_form_shows_the_values_that_a_range_stands_for(axis: str, text: str) -> None:
+    assert _first_values(Plan(("j",), {}, (parse_axis(axis),))) == text
+    assert _first_values(PLAN) == ""
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,20 @@ def test_a_run_beside_other_load_has_a_mark_and_says_by_what_it_was_disturbed() 
     assert " ".join((note + more).split()) == f"~ run 1 was disturbed: {'; '.join(why)}"
 
 
+def test_the_change_to_another_run_names_what_was_changed() -> None:
+    """-25.4 % to a run with eight times as many in flight looked like a fault."""
+    row = RunRow(12, "j", "t", (), DONE, 8.0, 1000.0, 4e6, to_before=-25.4, before=11, before_s=8.0)
+    ending = {
+        (): "-25.4 % to run 11",
+        ("runtime 10s → 60s", "time_based unset"): "-25.4 % to run 11",
+        ("iodepth 256 → 32",): "-25.4 % to run 11 (iodepth 256 → 32)",
+        ("bs 4k → 8k", "iodepth 256 → 32", "runtime 10s → 60s", "rate 9"):
+            "-25.4 % to run 11 (bs 4k → 8k, iodepth 256 → 32 and 1 more)",
+    }  # fmt: skip
+    for changed, end in ending.items():
+        assert run_figures(replace(row, changed=changed)).endswith(f"MiB/s, {end}")
+
+
 def test_points_of_a_sweep_are_named_in_the_table_and_by_the_next_run() -> None:
     plan = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,4"),))
     history = RunHistory()

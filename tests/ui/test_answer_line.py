@@ -232,6 +232,23 @@ def test_a_result_is_not_compared_with_a_point_of_a_second(seconds: int, compare
     assert said is not None and ("to run 1" in said.text) is compared
 
 
+def test_the_sign_of_a_result_is_explained_before_it_is_compared() -> None:
+    """A warning about the end stood before "-25.4 % to run 11", which was asked for."""
+    state = LiveState()
+    why = Answer("vda", "finding-cpu", WARNING, "The job waits for a CPU")
+    for step, second in ((1, 4), (2, 2)):
+        state.apply(StepStarted(10.0 * step, step, "j", f"randread 4k QD {step} × 1 job", (), True))
+        for n in range(4):
+            made = fakes.frame(10 * step + n + 1, fakes.interval(second, 60))
+            state.apply(FrameReady(made.t, replace(made, step=step)))
+        state.apply(AnswerGiven(10.0 * step + 4, why))
+        state.apply(StepFinished(10.0 * step + 4.5, step, 0, "", False))
+    said = run_result(state)
+    assert said is not None and said.state == WARNING
+    end, change = said.text.index("at its end the job waits"), said.text.index(" % to run 1")
+    assert end < change and said.text.endswith("(iodepth 1 → 2)")
+
+
 def test_what_is_worse_than_a_result_is_said_first() -> None:
     busy = Answer("vda", "busy", WARNING, "vda is busy: I/Os take 9 ms")
     said = answer_of(run_that_ended(busy), None, {})

@@ -637,6 +637,27 @@ async def test_all_that_matters_of_a_result_is_visible(size: tuple[int, int]) ->
         assert not shows(pilot.app, "m Mark"), "the charts of this screen have no marks"
 
 
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("plan", [lab.SWEEP, lab.COMPARE])
+async def test_the_result_s_own_page_has_figures_that_no_other_page_has(
+    size: tuple[int, int], plan: Plan
+) -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=size) as pilot:
+        under = await begin(pilot, plan, 0, running=False)
+        for index in range(plan.points):
+            event = lab.point_finished(plan, index)
+            further = replace(event.point, iops_low=4321.0, max_ns=7.65e6, others=0.07)
+            under.tell(replace(event, point=further))
+        under.end(plan.points)
+        await pilot.pause()
+        assert not shows(pilot.app, "4.32k")
+        await pilot.press("4")
+        for text in ("Result", "Further figures", "IOPS from", "4.32k", "slowest", "7.65ms",
+                     "util %", "99", "others", "7 %"):  # fmt: skip
+            assert shows(pilot.app, text), (text, screen_text(pilot.app))  # type: ignore[arg-type]
+        assert not shows(pilot.app, "waits most in"), "no column without a value"
+
+
 async def test_the_keys_in_a_box_show_its_rest() -> None:
     async with lab.make(lab.FakeLaboratory()).run_test(size=(80, 16)) as pilot:
         await disturbed_sweep(pilot, Plan(("randread-4k",), {}, (parse_axis("iodepth=1,4"),)))

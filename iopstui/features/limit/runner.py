@@ -26,6 +26,7 @@ from iopstui.features.limit.model import (
 )
 from iopstui.features.limit.setup import SETTLE_S, LimitSetup
 from iopstui.format import latency, number
+from iopstui.linux.activity.io_users import IoUsers
 from iopstui.linux.process.cpu_users import CpuUsers
 from iopstui.model.experiment.disturbance import DISTURBING_SHARE, DisturbanceMeter
 from iopstui.model.experiment.point import Point, PointMeter, SettlingFilter, run_length_s
@@ -101,7 +102,8 @@ class _Collector:
     findings: dict[str, Finding] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        disturbances = DisturbanceMeter(self.setup.target, self.setup.shape, CpuUsers().busiest)
+        users = CpuUsers().busiest, IoUsers(self.setup.devices).most_of
+        disturbances = DisturbanceMeter(self.setup.target, self.setup.shape, *users)
         self.figure = Meter(self.setup.keep.path)
         self.meter = PointMeter(SETTLE_S, self.seconds, disturbances)
         self._settling = SettlingFilter(SETTLE_S, self.seconds)

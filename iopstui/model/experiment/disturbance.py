@@ -6,7 +6,7 @@ run (model/findings/accounts.py): the device's sums less the most that the job c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isinf
 from typing import Protocol
 
@@ -24,6 +24,7 @@ from iopstui.model.findings.accounts import (
     JobLimits,
     beyond,
     device_flows,
+    is_part_of,
     lower_limits,
     own_flow,
     sole_devices,
@@ -64,13 +65,15 @@ _NO_IO_ENGINES = ("null", "cpuio")
 class OtherIo:
     """I/O of others on ``name``, as part of ``total``; ``kind`` is "reads", "writes", "discards" or
     "flushes" if nearly all of it is of that kind. ``job`` is the job's I/O, which may exceed what
-    reached the device: the page cache answers, or requests are merged."""
+    reached the device: the page cache answers, or requests are merged. ``above`` is the job's
+    device if that one lies on ``name`` ("": it is the same, or a partition of it)."""
 
     name: str
     others: Flow
     total: Flow
     kind: str = ""
     job: Flow = NOTHING
+    above: str = ""
 
     @property
     def share(self) -> float:
@@ -83,14 +86,21 @@ class OtherIo:
         return self.others.share_of(self.total.largest(self.job))
 
     @property
-    def text(self) -> str:
-        """A sentence: "at least 54.6k of 82.2k I/Os a second on vda were not this job's"."""
-        kind, shares = f" ({self.kind})" if self.kind else "", self._shares
-        if shares.ios_s >= shares.bytes_s:
-            amounts = f"{units.number(self.others.ios_s)} of {units.number(self.total.ios_s)} I/Os"
-        else:
+    def of_bytes(self) -> bool:
+        """Whether their share of the bytes is larger than that of the I/Os."""
+        return self._shares.bytes_s > self._shares.ios_s
+
+    def text(self, who: str = "") -> str:
+        """A sentence: "others did at least 40 MiB of 48 MiB a second on vda, on which loop1 lies
+        (reads; most of it: backupd 11939)". ``who`` did most of it ("": not known)."""
+        if self.of_bytes:
             amounts = f"{units.size(self.others.bytes_s)} of {units.size(self.total.bytes_s)}"
-        return f"at least {amounts} a second on {self.name} were not this job's{kind}"
+        else:
+            amounts = f"{units.number(self.others.ios_s)} of {units.number(self.total.ios_s)} I/Os"
+        lies = f", on which {self.above} lies" if self.above else ""
+        asides = "; ".join(filter(None, (self.kind, f"most of it: {who}" if who else "")))
+        aside = f" ({asides})" if asides else ""
+        return f"others did at least {amounts} a second on {self.name}{lies}{aside}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +163,14 @@ class _FlowSums:
 class DisturbanceMeter:
     """Looks for disturbances of one run of a job of ``shape`` on ``target``. ``busiest`` names the
     program that has used the CPUs most since then ("": none), and is asked only if they were
-    full."""
+    full; ``most_of`` names the one that did most of others' I/O, and is asked only if that
+    disturbed."""
 
     def __init__(
-        self, target: Target, shape: JobShape, busiest: Callable[[], str] = lambda: ""
-    ) -> None:
-        self._busiest = busiest
+        self, target: Target, shape: JobShape, busiest: Callable[[], str] = lambda: "",
+        most_of: Callable[[OtherIo], str] = lambda other: "",
+    ) -> None:  # fmt: skip
+        self._busiest, self._most_of = busiest, most_of
         # a file system may write as much as the job, but hardly anything on its own over a whole
         # run
         self._limits = JobLimits(
@@ -240,7 +252,9 @@ class DisturbanceMeter:
         """The disturbances that the frames so far show."""
         found = list(filter(None, (self._on_job_devices(), *self._below())))
         worst = max(found, key=lambda other: other.share, default=None)
-        reasons = [worst.text] if worst is not None and worst.share >= DISTURBING_SHARE else []
+        reasons = []
+        if worst is not None and worst.share >= DISTURBING_SHARE:
+            reasons.append(worst.text(self._most_of(worst)))
         reasons += [*self._full_cpus(), *self._partly_cached()]
         reasons += [
             f"interrupt {irq} moved from CPU {cpus[0]} to CPU {cpus[-1]}"
@@ -315,7 +329,8 @@ class DisturbanceMeter:
             disk, above = (self._disks[name].means for name in (lower, upper))
             found = _other_io(lower, disk, disk, above, lower_limits(above, upper, layer))
             if (found.total - found.others).ios_s >= 1.0:
-                yield found
+                top = self._devices[0]
+                yield replace(found, above="" if is_part_of(top, lower) else top)
 
 
 def _in_one(flows: Flows) -> Flows:

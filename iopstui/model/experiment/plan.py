@@ -41,6 +41,7 @@ _NOT_AN_AXIS = {
     **dict.fromkeys(("filename", "directory"), "the target sets the place"),
     **dict.fromkeys(("stonewall", "wait_for_previous"), "all jobs of a point run at once"),
 }
+_DOUBLED_OPTIONS = {"iodepth", "numjobs", "bs", "blocksize"}
 _COUNT_OPTIONS = {"iodepth", "numjobs", "nrfiles", HOSTS}
 ONE_MACHINE = "hosts= varies the number of hosts, and this is one machine."
 FLEET_AXIS = "For example: iopstui fleet node[01-08] DIR --job JOB --axis hosts=1,2,4,8"
@@ -402,10 +403,9 @@ def _expand_range(text: str, before: Sequence[str], end: str) -> Iterator[str]:
         candidates = [range(numbers[0], last + 1, unit) if last > numbers[0] else None]
     matches = [candidate for candidate in candidates if candidate and candidate[-1] == last]
     if len(matches) == 2 and list(matches[0]) != list(matches[1]):
-        raise UsageError(
-            f"Axis {text!r} is ambiguous: .. may count or double.",
-            "Write one more value before it: 1,2,3..8 counts, 1,2,4..8 doubles.",
-        )
+        if not _is_doubled(text, numbers):
+            raise _ambiguous(text, f"{before[-1]}..{end}", matches, with_units)
+        del matches[0]
     if not matches:
         raise UsageError(
             f"Axis {text!r}: {before[-1]}..{end} does not reach {end}.",
@@ -414,6 +414,33 @@ def _expand_range(text: str, before: Sequence[str], end: str) -> Iterator[str]:
     if len(matches[0]) > MAX_VALUES:
         raise UsageError(f"Axis {text!r} has {len(matches[0])} values; at most {MAX_VALUES}.")
     yield from (size_text(value) if with_units else str(value) for value in matches[0])
+
+
+def _is_doubled(text: str, numbers: Sequence[int]) -> bool:
+    """Whether an ambiguous range doubles: two powers of two of an option that is mostly doubled, as
+    in iodepth=32,64..256. 1,2..8 is as often meant to count."""
+    name, (first, second) = text.partition("=")[0].strip(), numbers[-2:]
+    is_power = first & (first - 1) == 0
+    return name in _DOUBLED_OPTIONS and is_power and second == 2 * first > 2
+
+
+def _ambiguous(
+    text: str, part: str, matches: Sequence[Sequence[int]], with_units: bool
+) -> UsageError:
+    """The refusal of an axis in which the range ``part`` may count or multiply, with both ways to
+    write it."""
+    ways = []
+    for match in matches:
+        first, second, *more = (size_text(n) if with_units else str(n) for n in match)
+        shown = f"{first},{second}..{more[-1]}" if more else f"{first},{second}"
+        ways.append(re.sub(rf"(?<![^,=\s]){re.escape(part)}(?![^,\s])", shown, text, count=1))
+    (start, after, *_), ratio = matches[0], matches[1][1] // matches[1][0]
+    times = "doubles" if ratio == 2 else f"multiplies by {ratio}"
+    step = size_text(after - start) if with_units else after - start
+    return UsageError(
+        f"Axis {text!r} is ambiguous: .. may add {step}, or multiply by {ratio}.",
+        f"Write {ways[0]} (adds {step}) or {ways[1]} ({times}).",
+    )
 
 
 def _arithmetic_range(numbers: Sequence[int], last: int) -> Sequence[int] | None:

@@ -336,7 +336,7 @@ def sole_devices(
     name = names[0] if len(names) == 1 else ""
     by_name = {link.name: link for link in links}
     while name:
-        disk = next((disk for disk in tree if _is_part_of(name, disk)), "")
+        disk = next((disk for disk in tree if is_part_of(name, disk)), "")
         if disk:
             yield disk, name, None
         link = by_name.get(name, DeviceLinks(name))
@@ -346,7 +346,8 @@ def sole_devices(
         name = link.below[0]
 
 
-def _is_part_of(name: str, disk: str) -> bool:
+def is_part_of(name: str, disk: str) -> bool:
+    """Whether a device is a partition of this disk."""
     number = name.removeprefix(disk).removeprefix("p")
     return name != disk and name.startswith(disk) and number.isdecimal()
 

@@ -26,7 +26,7 @@ from iopstui.text import printable
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.pace import Overhead
 from iopstui.ui.dashboard.panels import fio_panel
-from iopstui.ui.dashboard.run_result import run_result
+from iopstui.ui.dashboard.run_result import run_result, time_of
 from iopstui.ui.draw.rows import Line, Piece, Row, capital, message, wrap
 from iopstui.ui.draw.style import (
     BOLD,
@@ -229,8 +229,7 @@ def run_text(state: LiveState) -> str:
     if state.finished is None:
         return f"{job}, runs for {f.duration(state.t - step.t)}"
     ended = state.finished.t
-    ago = f.duration(state.t - ended)
-    return f"{job}, ran for {f.duration(ended - step.t)}, ended {ago} ago"
+    return f"{job}, ran for {f.duration(ended - step.t)}, ended {time_of(state, ended)}"
 
 
 def probe_text(state: LiveState) -> str:
@@ -410,6 +409,9 @@ def _whole_or_where(text: str, style: Style | None, room: int) -> list[Piece]:
     words = text.split(" ")
     while len(words) > 1 and cell_len(" ".join(words)) + cell_len(WHERE_WHOLE) + 1 > room:
         words.pop()
+    # a figure without its unit may be read as another one
+    while len(words) > 1 and words[-1].lstrip("+-")[:1].isdigit():
+        words.pop()
     return [(" ".join(words).rstrip(",;:") + "…", style), (WHERE_WHOLE, DIM)]
 
 
@@ -484,17 +486,19 @@ def _footer(hints: tuple[KeyHint, ...], width: int, charset: Charset, quit_label
 
 
 def answer_of(
-    state: LiveState, target: Target | None, devices: Mapping[str, BlockDevice]
-) -> Answer | None:
+    state: LiveState, target: Target | None, devices: Mapping[str, BlockDevice],
+    by_clock: bool = False,
+) -> Answer | None:  # fmt: skip
     """The answer that was given. Right after an option was changed, it is what that changed; after
     a ramp, while its best depth runs, it is the knee; after a run its result, until the next one
-    starts; for a recording without answers, it is what its figures say."""
+    starts; for a recording without answers, it is what its figures say. ``by_clock``: for a text
+    that is read later."""
     if state.ramp is not None and state.running and not _is_bad(state.answer):
         return state.ramp
     changed = _changed(state)
     if changed is not None:
         return changed
-    result = run_result(state)
+    result = run_result(state, by_clock)
     if result is not None or state.answer is not None or target is None or state.frame is None:
         return result or state.answer
     past = [entry.frame for entry in state.recent_seconds if entry.t <= state.frame.t]

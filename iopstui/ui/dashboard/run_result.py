@@ -8,23 +8,24 @@ from dataclasses import replace
 from iopstui import format as f
 from iopstui.model.answer.answer import CRITICAL, GOOD, OF_A_SECOND, SIGNS, WARNING, Answer
 from iopstui.model.metrics.run_history import DONE
-from iopstui.session.run_rows import run_figures
+from iopstui.session.run_rows import change_text, means_text, run_figures
 from iopstui.ui.state.live import LiveState
 
 _FIRST_PART = re.compile(r"(?:Not the disk: )?[^:;]+")
 
 
-def run_result(state: LiveState) -> Answer | None:
+def run_result(state: LiveState, by_clock: bool = False) -> Answer | None:
     """What the last run has done, how long ago that was, and beside it what the disk does now.
-    ``None`` while a job runs, before the first one, and where there is worse to tell."""
-    ended, now = state.finished, state.answer
-    if state.running or ended is None or state.step is None:
+    ``by_clock``: at what time it ended, for a text that is read later. ``None`` while a job runs,
+    before the first one, and where there is worse to tell."""
+    if state.running or state.finished is None or state.step is None:
         return None
+    ended, now = state.finished, state.answer
     at_end = state.run_answers.get(ended.step)
     if now is not None and now.state == CRITICAL and now is not at_end:
         return None
-    of_experiment = _experiment_text(state)
-    text = of_experiment or _run_text(state, at_end)
+    of_experiment = _experiment_text(state, by_clock)
+    text = of_experiment or _run_text(state, at_end, by_clock)
     if not text:
         return None
     answer = Answer("", OF_A_SECOND, WARNING if ended.error else GOOD, "")
@@ -43,11 +44,23 @@ def _lowered(text: str) -> str:
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
+def time_of(state: LiveState, t: float) -> str:
+    """The time of day at second ``t`` of the session: "at 21:18:20 UTC"; without any clock "40 s
+    ago"."""
+    frame = state.frame
+    stamp = f.utc(frame.wall_ms - 1000 * (frame.t - t)) if frame is not None else None
+    return f"at {stamp[11:19]} UTC" if stamp else _ago(state.t - t)
+
+
 def _ago(seconds: float) -> str:
     return f"{f.duration(seconds if seconds < 60 else 60 * (seconds // 60))} ago"
 
 
-def _run_text(state: LiveState, at_end: Answer | None) -> str:
+def _when(state: LiveState, t: float, by_clock: bool) -> str:
+    return time_of(state, t) if by_clock else _ago(state.t - t)
+
+
+def _run_text(state: LiveState, at_end: Answer | None, by_clock: bool) -> str:
     """ "Run 1 ended 40 s ago: 73.4k IOPS, 287 MiB/s, p99 1.29 ms; at its end in flight 16.0"."""
     ended = state.finished
     row = next((row for row in state.runs.rows if ended and row.step == ended.step), None)
@@ -55,24 +68,31 @@ def _run_text(state: LiveState, at_end: Answer | None) -> str:
         return ""
     verb = "ended" if row.ended == DONE else "failed" if ended.error else "was stopped"
     name = state.runs.name_of(row)
-    head = f"{name[:1].upper()}{name[1:]} {verb} {_ago(state.t - ended.t)}"
+    head = f"{name[:1].upper()}{name[1:]} {verb} {_when(state, ended.t, by_clock)}"
     if row.iops is None:
         return f"{head}: {ended.error}" if ended.error else f"{head} without results"
     said = at_end.text.removeprefix("Before the run ended: ") if at_end is not None else ""
     if at_end is not None and at_end.rule == OF_A_SECOND:
         # the figures of its last second are not those of the run
         said = said.partition("; ")[2]
-    return f"{head}: {run_figures(row)}" + (f"; at its end {_lowered(said)}" if said else "")
+    said = f"at its end {_lowered(said)}" if said else ""
+    if at_end is not None and at_end.state != GOOD:
+        # the sign is that of the end, and not of the difference to another run
+        disturbed = f"disturbed: {'; '.join(row.disturbed)}" if row.disturbed else ""
+        parts = (f"{head}: {means_text(row)}", said, change_text(row), disturbed)
+    else:
+        parts = (f"{head}: {run_figures(row)}", said, "", "")
+    return "; ".join(filter(None, parts))
 
 
-def _experiment_text(state: LiveState) -> str:
+def _experiment_text(state: LiveState, by_clock: bool) -> str:
     """The first sentence on a sweep or comparison that the last run was part of."""
     experiment, ended = state.experiment, state.finished
     over = experiment.finished if experiment is not None else None
     if experiment is None or ended is None or over is None or over.t < ended.t:
         return ""
     sentence = next(iter(experiment.sentences()), "")
-    head = f"The {experiment.noun} ended {_ago(state.t - over.t)} (w shows it)"
+    head = f"The {experiment.noun} ended {_when(state, over.t, by_clock)} (w shows it)"
     return f"{head}: {sentence}" if sentence else head
 
 

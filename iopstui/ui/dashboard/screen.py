@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
@@ -24,6 +25,7 @@ from iopstui.ui.dashboard import bars, finding_line, mouse, overlay
 from iopstui.ui.dashboard.heat_maps import ChosenCell, HeatMaps
 from iopstui.ui.dashboard.overlay import MoreCharts, Overlay
 from iopstui.ui.dashboard.panels import kernel_panel, registry, who_panel
+from iopstui.ui.dashboard.run_result import time_of
 from iopstui.ui.draw import layout
 from iopstui.ui.draw.canvas import CanvasScreen, Lines
 from iopstui.ui.draw.charts import plotting
@@ -74,6 +76,8 @@ def chart_specs(device: str) -> tuple[ChartSpec, ChartSpec]:
 
 
 COPIED_COLUMNS, COPIED_ROWS = 160, 9
+_AGE = re.compile(r", (\d+) s ago")
+"""The age of a reading of who uses the disk."""
 """The size of the panel when it is copied as text."""
 FIO_LATENCY, DEVICE_LATENCY, AWAIT = "fio", "device", "await"
 
@@ -584,9 +588,9 @@ class Dashboard(CanvasScreen):
         self.panels["finding"].show(rows)
         self.panels["footer"].show([bars.footer_line(self.hints, width, charset, self.quit_label)])
 
-    def _answer(self) -> Answer | None:
+    def _answer(self, by_clock: bool = False) -> Answer | None:
         controller = self.controller
-        return bars.answer_of(self.shown_state, controller.target, controller.devices)
+        return bars.answer_of(self.shown_state, controller.target, controller.devices, by_clock)
 
     def title_line(self, width: int) -> Row:
         target, devices = self.controller.target, self.controller.devices
@@ -796,7 +800,7 @@ class Dashboard(CanvasScreen):
         """Lines with place, time and what was measured, and the answer."""
         from iopstui.ui.core.clipboard import place_and_time
 
-        state, controller, answer = self.shown_state, self.controller, self._answer()
+        state, controller, answer = self.shown_state, self.controller, self._answer(by_clock=True)
         wall_ms = state.frame.wall_ms if state.frame is not None else None
         place = place_and_time(controller.host, wall_ms, controller.target, controller.devices)
         lines = [f"{place}, {bars.run_text(state)}"]
@@ -812,7 +816,10 @@ class Dashboard(CanvasScreen):
         lines = self.copied_head()
         if data.users is not None and not (answer and answer.who):
             users = registry.PANELS[0].rows(data, COPIED_COLUMNS, COPIED_ROWS)[:-1]
-            lines += filter(None, rows_text(users).split("\n"))
+            text = _AGE.sub(
+                lambda age: f", ended {time_of(state, state.t - int(age[1]))}", rows_text(users)
+            )
+            lines += filter(None, text.split("\n"))
         lines += finding_line.texts(state, answer)
         lines += [
             run_outcome(row, state.runs.name_of(row), LATENCIES)
@@ -822,7 +829,8 @@ class Dashboard(CanvasScreen):
 
     def finding_rows(self, width: int) -> list[Row]:
         """The rows of the page with the whole answer and all findings."""
-        return finding_line.list_rows(self.shown_state, width, self.charset, self._answer())
+        answer = self._answer(by_clock=True)
+        return finding_line.list_rows(self.shown_state, width, self.charset, answer)
 
     # -- the mouse
 

@@ -10,7 +10,7 @@ from iopstui import format as f
 from iopstui.events import PointFinished
 from iopstui.model.experiment.comparison import CpuShift, FigureComparison
 from iopstui.model.experiment.comparison_text import CPUS_SHOWN, difference_text
-from iopstui.model.experiment.plan import variant_letter
+from iopstui.model.experiment.plan import PlannedPoint, variant_letter
 from iopstui.model.experiment.point import POINT
 from iopstui.tables import Column
 from iopstui.ui.draw.charts import plotting
@@ -25,6 +25,7 @@ from iopstui.ui.experiment.rows import (
     STYLES,
     SortOrder,
     StepTable,
+    further_rows,
     pane_title,
     position_note,
     result_pane,
@@ -36,6 +37,7 @@ from iopstui.ui.state.experiment import ExperimentState, Trace, variant_names
 
 NAME_WIDTH = 25
 LABEL_WIDTH = 7
+RUNS_HEAD = "    #".ljust(LABEL_WIDTH)
 
 
 def _busiest_cpu_text(event: PointFinished) -> str:
@@ -61,7 +63,7 @@ class CompareView:
     def __init__(self, charset: Charset) -> None:
         self._charset = charset
         self.order: SortOrder | None = None
-        self.can_renew = False
+        self.can_renew = self.result_alone = False
         self._seconds = XYChart(charset)
 
     def rows(
@@ -76,7 +78,12 @@ class CompareView:
             return runs_pane(state, width, height, self._charset, top, self.order, keys)
         if pane == "figures":
             return figures_pane(state, width, height, self._charset, top, keys)
-        return result_pane(state, width, height, self._charset, top, keys, self.can_renew)
+        further: Sequence[Row] = ()
+        if self.result_alone:
+            further = further_rows(
+                state, width, self._charset, RUNS_HEAD, state.steps, state.points, _run_label
+            )
+        return result_pane(state, width, height, self._charset, top, keys, self.can_renew, further)
 
     def pane_boxes(self, state: ExperimentState, box: Box, above: int) -> dict[str, Box]:
         """All panes at once: the result in ``above`` rows, the chart, runs and figures side by
@@ -154,10 +161,14 @@ def runs_pane(
 ) -> list[Row]:  # fmt: skip
     """A row for each run, in the order in which they are made, or sorted by a column."""
     return StepTable(
-        "runs", Table(COLUMNS, LABEL_WIDTH, width, charset), "    #", state.steps, state.points,
+        "runs", Table(COLUMNS, LABEL_WIDTH, width, charset), RUNS_HEAD, state.steps, state.points,
         frozenset(), state.current_point.index if state.current_point is not None else None,
-        lambda step: f"{step.index + 1:>4} {variant_letter(step.variant)}",
+        _run_label,
     ).rows(state, (width, height), charset, top, order, keys)  # fmt: skip
+
+
+def _run_label(step: PlannedPoint) -> str:
+    return f"{step.index + 1:>4} {variant_letter(step.variant)}"
 
 
 def figures_pane(

@@ -16,6 +16,7 @@ from iopstui.model.experiment.point import POINT
 from iopstui.model.figures.figure import Figure
 from iopstui.session.run_rows import DISTURBED
 from iopstui.tables import DOWN, Column, in_order
+from iopstui.text import printable
 from iopstui.ui.draw import frame
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.rows import Line, Piece, Row, Table, capital, pad, rule, wrap
@@ -49,6 +50,32 @@ def figure_columns(figures: Sequence[Figure]) -> list[Column]:
 
 FIGURES = columns("iops", "bw", "latency_ns", "p50_ns", "p99_ns", "p999_ns")
 """The columns that a sweep's points and a comparison's runs share."""
+
+
+def _most_waits(most: tuple[str, float] | None) -> str:
+    return f"{printable(most[0])} {most[1]:.1f}" if most else f.MISSING
+
+
+def _cpu_time(microseconds: float | None) -> str:
+    return f.dense(None if microseconds is None else microseconds * 1000)
+
+
+def _share(share: float | None) -> str:
+    return f.MISSING if share is None else f"{100 * share:.0f} %"
+
+
+FURTHER = (
+    Column("point/iops_low", "IOPS from", 9, f.number),
+    Column("point/iops_high", "to", 6, f.number),
+    POINT["max_ns"].screen_column(title="slowest", width=7),
+    POINT["await_ns"].screen_column(title="await", width=6, rank=1),
+    POINT["util"].screen_column(),
+    POINT["cpu_us"].screen_column(width=7, form=_cpu_time, rank=2),
+    POINT["others"].screen_column(title="others", width=6, form=_share),
+    Column("point/most_waits", "waits most in", 13, _most_waits, rank=3),
+)
+"""What the tables of points and runs have no room for: worst and best second, slowest I/O, the
+kernel's figures, the share of others, and where I/Os wait."""
 
 
 VALUES = {figure.title: figure for figure in (*POINT.values(), *OF_HOSTS.values()) if figure.title}
@@ -220,12 +247,30 @@ def below_result(pane: str, box: Box, result_rows: int, pane_rows: int) -> dict[
     }
 
 
+def further_rows(
+    state: ExperimentState, width: int, charset: Charset, head: str,
+    steps: Sequence[PlannedPoint], measured: Mapping[int, PointFinished],
+    label: Callable[[PlannedPoint], str],
+) -> list[Row]:  # fmt: skip
+    """A table of the measured steps with the figures that their own pane has no room for.
+    ``head`` is the title of the ``label`` of each."""
+    done = [step for step in steps if step.index in measured]
+    events = [measured[step.index] for step in done]
+    known = [one for one in FURTHER if any(one.get(event) is not None for event in events)]
+    if not known:
+        return []
+    table: Table[PointFinished] = Table(known, len(head), width, charset)
+    return StepTable("further figures", table, head, done, measured, frozenset(), None, label).rows(
+        state, (width, len(done) + 2), charset, 0, None
+    )
+
+
 def result_pane(
     state: ExperimentState, width: int, height: int, charset: Charset, top: int | None,
-    keys: str = "", can_renew: bool = False,
+    keys: str = "", can_renew: bool = False, further: Sequence[Row] = (),
 ) -> list[Row]:  # fmt: skip
-    """The pane of sentences: the results so far. ``keys`` show the rows that do not fit.
-    ``can_renew``: n measures again."""
+    """The pane of sentences: the results so far, with the rows ``further`` below them. ``keys``
+    show the rows that do not fit. ``can_renew``: n measures again."""
     lines = state.sentences()
     if can_renew and state.repeat_advice:
         # checks that only confirm the figures come last
@@ -234,6 +279,7 @@ def result_pane(
     rows = sentence_rows(lines, width, charset)
     if not rows:
         rows = sentence_rows(["First run in progress."], width, charset)
+    rows += further
     visible_rows, first = window(rows, height - 1, width, top or 0, 0)
     name = RESULT if not state.active else "so far"
     return [

@@ -172,6 +172,7 @@ class ExperimentScreen(CanvasScreen):
             pane = self.shown_pane
             self._layout_key = self._progress
             self._view.can_renew = self._layout_key[-1]
+            self._view.result_alone = pane == RESULT
             boxes = (
                 self._all_boxes(body) if pane == ALL_PANES else self._full_screen_boxes(pane, body)
             )

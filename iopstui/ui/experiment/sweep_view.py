@@ -36,6 +36,7 @@ from iopstui.ui.experiment.rows import (
     StepTable,
     columns,
     figure_columns,
+    further_rows,
     result_pane,
     title_at,
 )
@@ -86,7 +87,7 @@ class SweepView:
     def __init__(self, charset: Charset) -> None:
         self._charset = charset
         self.order: SortOrder | None = None
-        self.can_renew = False
+        self.can_renew = self.result_alone = False
         self._iops, self._latency = XYChart(charset), XYChart(charset)
 
     def rows(
@@ -98,10 +99,20 @@ class SweepView:
         if pane == "points":
             return points_pane(state, width, height, self._charset, top, self.order, keys)
         if pane == RESULT:
-            return result_pane(state, width, height, self._charset, top, keys, self.can_renew)
+            further = self._further(state, width) if self.result_alone else ()
+            return result_pane(
+                state, width, height, self._charset, top, keys, self.can_renew, further
+            )
         if pane == "IOPS":
             return self._iops.rows(iops_spec(state), width, height, pointer)
         return self._latency.rows(latency_spec(state), width, height, pointer)
+
+    def _further(self, state: ExperimentState, width: int) -> list[Row]:
+        _, widths, number = _points_table(state.plan, len(state.rows), width, self._charset)
+        return further_rows(
+            state, width, self._charset, _points_head(state.plan, widths, number), state.rows,
+            state.points_by_place(), lambda step: _label(step, state.plan, widths, number),
+        )  # fmt: skip
 
     def pane_boxes(self, state: ExperimentState, box: Box, above: int) -> dict[str, Box]:
         """All panes at once: the result in ``above`` rows, then the charts side by side, then the
@@ -146,15 +157,20 @@ def points_pane(
     """A row for each point; the running one is marked, later ones are dim."""
     plan, steps = state.plan, state.rows
     table, widths, number = _points_table(plan, len(steps), width, charset)
-    names = [fit(name, wide).rjust(wide) for (name, _), wide in zip(_axes(plan), widths,
-             strict=True)]  # fmt: skip
     current = state.current_point
     return StepTable(
-        "points", table, " ".join(["  " + "#".rjust(number), *names]), steps,
+        "points", table, _points_head(plan, widths, number), steps,
         state.points_by_place(), frozenset(map(state.place, state.failed.values())),
         None if current is None else state.place(state.steps[current.index]),
         lambda step: _label(step, plan, widths, number),
     ).rows(state, (width, height), charset, top, order, keys)  # fmt: skip
+
+
+def _points_head(plan: Plan, widths: list[int], number: int) -> str:
+    names = [
+        fit(name, wide).rjust(wide) for (name, _), wide in zip(_axes(plan), widths, strict=True)
+    ]
+    return " ".join(["  " + "#".rjust(number), *names])
 
 
 def _axes(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:

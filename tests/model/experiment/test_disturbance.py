@@ -130,13 +130,13 @@ def test_a_neighbour_of_a_tenth_disturbs(share: float) -> None:
 def test_the_reason_names_the_amounts_the_device_and_the_kind() -> None:
     reads = found(frame(82_200, iops=27_600))
     assert reads.reasons == (
-        "at least 53.0k of 82.2k I/Os a second on vda were not this job's (reads)",
+        "others did at least 53.0k of 82.2k I/Os a second on vda (reads)",
     )  # fmt: skip
     large = found(frame(1000, 1000, size=1 << 20, iops=1000))
-    assert large.reasons == ("at least 1.91 GiB of 1.95 GiB a second on vda were not this job's",)
+    assert large.reasons == ("others did at least 1.91 GiB of 1.95 GiB a second on vda",)
     flushes = found(frame(1000, 5000, flushes=5000, iops=1000))
     assert flushes.reasons == (
-        "at least 4.90k of 6.00k I/Os a second on vda were not this job's (flushes)",
+        "others did at least 4.90k of 6.00k I/Os a second on vda (flushes)",
     )  # fmt: skip
 
 
@@ -196,7 +196,7 @@ def test_a_neighbour_on_the_disk_below_a_partition_or_a_dm_device() -> None:
     seconds = replace(frame(1000), disks=disks, opened=("dm-0",))
     told = found(seconds, target=target)
     assert told.reasons == (
-        "at least 2.00k of 3.00k I/Os a second on sda were not this job's (reads)",
+        "others did at least 2.00k of 3.00k I/Os a second on sda, on which dm-0 lies (reads)",
     )
 
 
@@ -235,7 +235,14 @@ def test_what_the_kernel_reads_ahead_of_a_loop_device_s_file_is_not_others() -> 
     seconds = replace(frame(1000), disks=disks, opened=("loop0",))
     direct = found(seconds, target=target)
     assert direct.others == pytest.approx(0.98, abs=0.01)
-    assert "346 MiB of 352 MiB a second on vda were not this job's" in direct.reasons[0]
+    assert "346 MiB of 352 MiB a second on vda, on which loop0 lies" in direct.reasons[0]
+    meter = DisturbanceMeter(target, DIRECT, most_of=lambda other: f"backupd on {other.name}")
+    meter.add(seconds)
+    (reason,) = meter.result().reasons
+    assert reason.endswith(", on which loop0 lies (reads; most of it: backupd on vda)")
+    meter = DisturbanceMeter(target, DIRECT, most_of=lambda other: pytest.fail("nobody disturbs"))
+    meter.add(replace(seconds, disks={"loop0": made.disk(1000), "vda": made.disk(1010)}))
+    assert not meter.result().reasons
     cached = replace(target, links=(DeviceLinks("loop0", ("vda",)), DeviceLinks("vda")))
     told = found(seconds, target=cached)
     assert told.others == 0 and told.reasons == (

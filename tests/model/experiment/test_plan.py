@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from iopstui.errors import UsageError
@@ -28,6 +28,13 @@ from iopstui.model.experiment.plan import (
         ("iodepth=10,20..100", "10 20 30 40 50 60 70 80 90 100"),
         ("iodepth=1,3..7", "1 3 5 7"),
         ("iodepth=3,9..81", None),
+        ("iodepth=32,64..256", "32 64 128 256"),
+        ("numjobs=2,4..8", "2 4 8"),
+        ("bs=4k,8k..64k", "4k 8k 16k 32k 64k"),
+        ("iodepth=1,2..8", None),
+        ("iodepth=10,20..40", None),
+        ("rate_iops=32,64..256", None),
+        ("hosts=2,4..8", None),
         ("iodepth=1,10,100..10000", "1 10 100 1000 10000"),
         ("iodepth=1,2,4..16,24", "1 2 4 8 16 24"),
         ("numjobs= 1 , 4 ", "1 4"),
@@ -84,6 +91,50 @@ def test_lists(text: str, values: str | None) -> None:
 def test_what_is_no_axis(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         parse_axis(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "adds", "multiplies"),
+    [
+        ("iodepth=1,2..8", "1,2,3..8", "1,2,4..8"),
+        ("rate_iops=32,64..256,500", "32,64,96..256,500", "32,64,128..256,500"),
+        ("iodepth=3,9..27", "3,9,15..27", "3,9,27"),
+        ("iodepth=10,20..40", "10,20,30..40", "10,20,40"),
+        ("bs=3k,6k..24k", "3k,6k,9k..24k", "3k,6k,12k..24k"),
+        ("size=1g,2g..8g", "1g,2g,3g..8g", "1g,2g,4g..8g"),
+    ],
+)
+def test_the_refusal_of_an_ambiguous_range_has_both_ways_to_write_it(
+    text: str, adds: str, multiplies: str
+) -> None:
+    with pytest.raises(UsageError, match="is ambiguous") as refusal:
+        parse_axis(text)
+    name = text.partition("=")[0]
+    assert f"{name}={adds} (adds " in refusal.value.hint
+    assert f" or {name}={multiplies} (" in refusal.value.hint
+    assert len(parse_axis(f"{name}={adds}").values) > len(parse_axis(f"{name}={multiplies}").values)
+
+
+@given(
+    st.sampled_from(["iodepth", "numjobs", "bs", "rate_iops"]),
+    st.integers(1, 64), st.integers(1, 64), st.integers(1, 9), st.booleans(),
+)  # fmt: skip
+def test_a_range_that_can_be_read_in_one_way_is_read_so(
+    name: str, first: int, step: int, more: int, counts: bool
+) -> None:
+    second = first + step
+    if not counts and second % first:
+        second = 3 * first
+    step, ratio = second - first, second // first if second % first == 0 else 0
+    adds = [first + n * step for n in range(more + 3)]
+    times = [first * ratio**n for n in range(more + 3)] if ratio else []
+    last = adds[-1] if counts else times[-1]
+    is_other = (
+        last in [first * ratio**n for n in range(20)] if counts else (last - first) % step == 0
+    )
+    assume(not (ratio and is_other))
+    wanted = adds if counts else times
+    assert parse_axis(f"{name}={first},{second}..{last}").values == tuple(map(str, wanted))
 
 
 @given(st.text(max_size=40))

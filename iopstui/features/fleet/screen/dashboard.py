@@ -421,10 +421,10 @@ class FleetDashboard(TypeToFilter, Dashboard):
             line.add(f"  {target.no_device}", DIM)
         return line.build()
 
-    def _answer(self) -> Answer | None:
+    def _answer(self, by_clock: bool = False) -> Answer | None:
         """The answer about all hosts (their combined figures belong to no single disk), or about
         the shown host."""
-        return self.shown_state.answer if self.source.one is None else super()._answer()
+        return self.shown_state.answer if self.source.one is None else super()._answer(by_clock)
 
     def finding_rows(self, width: int) -> list[Row]:
         """Findings about all hosts together, and which hosts have findings of their own."""
