@@ -81,7 +81,8 @@ def test_where_all_is_well_the_time_matters_more_than_the_last_parts() -> None:
     quick = "vda answers in 243 µs (p99) at 2.3 % busy; no queue (0.09 in flight)"
     well = Answer("vda", "well", GOOD, quick, over_s=5)
     assert text(well, 80) == f" ● {quick:70}in 5 s"
-    assert text(well, 76) == f" ● {quick.partition(';')[0]:64}over 5 s"
+    assert text(well, 76) == f" ● {quick.partition(' (0.09')[0]:64}over 5 s"
+    assert text(well, 58) == " ● vda answers in 243 µs (p99); no queue         over 5 s"
     assert text(well, 36) == " ● vda answers in 243 µs (p99)"
     assert text(well, 28).endswith("…"), "the text has no figure without a time"
     who = f"{quick.partition(' (0.09')[0]} · fio (965): 64 % of bytes"
@@ -281,7 +282,7 @@ def test_after_a_sweep_the_answer_is_on_the_sweep() -> None:
 def test_a_shortened_answer_names_the_key_that_shows_all_of_it() -> None:
     quick = Answer("vda", "well", GOOD, "vda answers in 243 µs (p99) at 2.3 % busy; no queue")
     row = "".join(part for part, _ in answer_row(quick, 53, UTF8, "f: all"))
-    assert row == f" ● {'vda answers in 243 µs (p99) at 2.3 % busy':43}f: all "
+    assert row == f" ● {'vda answers in 243 µs (p99); no queue':43}f: all "
     assert "f: all" not in "".join(part for part, _ in answer_row(quick, 80, UTF8, "f: all"))
     page = finding_line.list_rows(LiveState(devices=("vda",)), 40, UTF8, quick)
     listed = " ".join("".join(part for part, _ in one).strip() for one in page)

@@ -174,12 +174,12 @@ def _ranked(text: str, who: str) -> Iterator[tuple[str, str]]:
             *_, least = less = [*_without_details(shorter)]
             texts += [*less, least.removesuffix(MEAN)]
     whole = [*texts]
+    if _WAITING.search(whole[0]):
+        waiting = [whole[0], _ITS_FIGURE.sub("", whole[0])]
+        waiting.append(_LESS[0].sub("", waiting[1]))
+        names = who, who.removesuffix(_OF_BYTES)
+        yield from ((text, name) for name in names for text in dict.fromkeys(waiting))
     if who:
-        if _WAITING.search(whole[0]):
-            waiting = [whole[0], _ITS_FIGURE.sub("", whole[0])]
-            waiting.append(_LESS[0].sub("", waiting[1]))
-            names = who, who.removesuffix(_OF_BYTES)
-            yield from ((text, name) for name in names for text in dict.fromkeys(waiting))
         texts += _without_details(texts[-1])
     here = _WAY.sub("", who)
     forms = [one for name in (who, here) for one in (name, name.removesuffix(_OF_BYTES))]

@@ -107,7 +107,7 @@ def fields(
         return rows
     if kind == SWEEP:
         rows += [
-            ("axis", "Axis 1", varied[0], "1,2,4..64 doubles, 1..8 counts"),
+            ("axis", "Axis 1", varied[0], "iodepth=32,64..512 doubles"),
             ("axis2", "Axis 2", "", "optional, e.g. numjobs=1,4"),
             ("rounds", "Repeats", "1", "2 or more: with intervals"),
             (ORDER, "Order", SEQUENTIAL, "seed (optional)"),
