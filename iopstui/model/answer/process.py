@@ -33,7 +33,9 @@ it."""
 
 IN_FLIGHT_SHARE = 0.5
 """While a process waits for a disk, the disk has a request in flight, or a flush."""
-HELD_BACK = ("limit", "near-limit", "iocost", "suspended", "suspended-at-times", "pool", "offline")
+HIDDEN_POOL = "hidden-pool"
+HELD_BACK = ("limit", "near-limit", "iocost", "suspended", "suspended-at-times", "pool",
+             HIDDEN_POOL, "offline")  # fmt: skip
 """Rules of answers about requests that wait before the disk counts them."""
 DIRTY_PLACE = "balance_dirty"
 
