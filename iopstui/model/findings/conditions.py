@@ -5,7 +5,7 @@ readings counts."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from iopstui.model.cgroups import GroupRates
 
@@ -179,3 +179,16 @@ class Conditions:
     def cpu_limit_text(self) -> str:
         """The file in brackets, for the end of a sentence: " (FILE)"; "" if it is not known."""
         return f" ({self.cpu_limit})" if self.cpu_limit else ""
+
+
+def with_ended(read: Conditions, before: Conditions, always: bool = True) -> Conditions:
+    """``read``, in which each md array also has the check or resync of the reading ``before``: the
+    figures are of its seconds, too. ``always``: also one that had ended by then."""
+    states = dict(read.devices)
+    for name, state in before.devices.items():
+        now = states[name].array if name in states else None
+        if now is None or state.array is None:
+            continue
+        action = state.array.action if state.array.is_syncing else state.array.ended * always
+        states[name] = replace(states[name], array=replace(now, ended=action))
+    return replace(read, devices=states)
