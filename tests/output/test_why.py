@@ -178,6 +178,9 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
      "● postgres (812) waits for no disk, lock or CPU: it sleeps until something happens"),
     (replace(WAITING, state="Z", parent=7, percents={}),
      "● postgres (812) has ended: its parent (7) has not asked for its exit code; it does no I/O"),
+    (replace(WAITING, state="Z", parent=7),
+     "● postgres (812) has ended while it was looked at: its parent (7) has not asked for its exit "
+     "code; it does no I/O"),
     (replace(WAITING, state="", percents={}), "● postgres (812) has ended while it was looked at"),
 ])  # fmt: skip
 def test_a_process(waits: ProcessWaits, text: str) -> None:
