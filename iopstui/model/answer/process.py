@@ -241,14 +241,14 @@ class ProcessWaits:
 
 def process_verdict(waits: ProcessWaits, of_disks: str) -> str:
     """The verdict on a process; ``of_disks`` is that on the disks that it may wait for. It is
-    unknown if the process waits for a disk (or in state D) for a small part of its time while
-    others wait there, or for a child part of the time, unless nothing waits there. Who waits longer
-    for a CPU than for a disk waits for the CPU, unless I/Os wait for the disk."""
+    unknown if the process waits for a disk (or in state D), or for a child, for a small part of its
+    time, unless nothing waits there. Who waits longer for a CPU than for a disk waits for the CPU,
+    unless I/Os wait for the disk."""
     if waits.has_just_ended:
         return UNKNOWN
     if (waiting := waits.waiting) is not None:
         return WAITS if (waiting.ready or 0.0) <= waiting.for_disk else of_disks
-    some = max(waits.for_disk, waits.in_unknown) >= MIN_PERCENT and of_disks == WAITS
+    some = max(waits.for_disk, waits.in_unknown) >= MIN_PERCENT and of_disks != NOTHING
     child = waits.percents.get(CHILD, 0.0) >= MIN_PERCENT and of_disks != NOTHING
     unclear = waits.unclear or waits.unclear_child is not None
     return UNKNOWN if some or child or unclear else NOTHING
