@@ -341,6 +341,8 @@ def resync_alone(s: Situation) -> Answer | None:
     if s.waited_percent is None or s.waited_percent >= words.SOME_WAIT_PERCENT:
         return None
     array, who = s.syncing[0] if s.syncing else _array_above(s), words.who(s)
+    if array in {*s.below} - {s.disk}:
+        return None  # what lies on the array has users of its own
     of_array = [frame.disks.get(array) for frame in s.frames]
     if not s.syncing:
         if not array or not s.use.as_root or not all(of_array):

@@ -1278,6 +1278,12 @@ def test_a_check_is_of_the_array_and_its_members_not_of_what_lies_on_the_array()
         assert not [answer for _, answer in pairs if answer.state != GOOD], "nothing waits"
         told = {answer.disk: answer.who for _, answer in pairs}
         assert told[on_array] == "fio (965) does all of its bytes"
+    # another user sees neither the reader nor whether it waits for the disks
+    hidden = replace(seen_use, users=(), as_root=False, hidden=8, kernel_s=None)
+    pairs = judge(Seen(target, seconds, devices, running, hidden))
+    assert [(answer.disk, answer.rule, answer.who) for _, answer in pairs] == [
+        (on_array, "quiet", "")
+    ]
 
 
 def test_a_check_that_ended_in_these_seconds_is_told() -> None:
