@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from iopstui.linux.counters.sampler import KernelSampler
@@ -20,7 +20,7 @@ from iopstui.model.answer.use import DiskUse, mean_use
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.figures.disk import mean_ms
-from iopstui.model.findings.conditions import Conditions
+from iopstui.model.findings.conditions import Conditions, with_ended
 from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence
 from iopstui.model.findings.siblings import SiblingWatch
@@ -98,7 +98,7 @@ class Examination:
     def note_conditions(self, read: Conditions | None) -> None:
         """Note newly read conditions; their error counters are compared with the first
         reading's."""
-        self._conditions = _with_ended(read, self._conditions) if read else self._conditions
+        self._conditions = with_ended(read, self._conditions) if read else self._conditions
         self._first_conditions = self._first_conditions or read
 
     _conditions: Conditions = field(default_factory=Conditions)
@@ -169,16 +169,3 @@ class Examination:
         except ProbeUnusable as error:
             self.no_probe = f"percentiles of single requests: {error}"
             return None
-
-
-def _with_ended(read: Conditions, before: Conditions) -> Conditions:
-    """``read``, in which each md array also has the check or resync of an earlier reading: the
-    figures are of its seconds, too."""
-    states = dict(read.devices)
-    for name, state in before.devices.items():
-        now = states[name].array if name in states else None
-        if now is None or state.array is None or not state.array.syncs_or_did:
-            continue
-        action = state.array.action if state.array.is_syncing else state.array.ended
-        states[name] = replace(states[name], array=replace(now, ended=action))
-    return replace(read, devices=states)

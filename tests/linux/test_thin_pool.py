@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from iopstui.linux.devices.health import parse_pool_state, read_pool_state
 from iopstui.linux.kernel_files import Roots
+from iopstui.linux.machine.conditions import ConditionsFiles
+from iopstui.model.block.device import BlockDevice
 
 # the header up to the device's number, then the target
 WORKS = (
@@ -58,3 +62,28 @@ def test_without_device_mapper_nothing_is_known(tmp_path: Path) -> None:
     assert read_pool_state("pool", Roots.under(tmp_path)) == ""
     (tmp_path / "dev/mapper/control").touch()
     assert read_pool_state("pool", Roots.under(tmp_path)) == ""
+
+
+@pytest.mark.parametrize(("name", "layer", "users", "state"), [
+    ("vg-data-tpool", "LVM", 0, "unreadable"), ("pool", "device-mapper", 2, "unreadable"),
+    ("pool", "device-mapper", 0, ""), ("vg-root", "LVM", 2, ""),
+])  # fmt: skip
+def test_a_user_who_may_not_ask_knows_what_may_be_a_pool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, layer: str, users: int, state: str
+) -> None:
+    def refuse(path: Path, flags: int) -> int:
+        if str(path).endswith("/mapper/control"):
+            raise PermissionError
+        return opened(path, flags)
+
+    opened = os.open
+    roots = Roots.under(tmp_path)
+    module = roots.sys / "module/dm_thin_pool"
+    module.mkdir(parents=True)
+    (module / "refcnt").write_text(f"{users}\n")
+    monkeypatch.setattr(os, "open", refuse)
+    pool = BlockDevice("dm-0", "/dev/dm-0", 254, 0, "dm", 1 << 30, holders=("dm-1",), dm_name=name,
+                       layer=layer)  # fmt: skip
+    devices = {"dm-0": pool, "dm-1": replace(pool, name="dm-1", holders=())}
+    states = ConditionsFiles(roots).read(devices, ["dm-0", "dm-1"], 0.0).devices
+    assert {one: states[one].pool for one in states} == {"dm-0": state, "dm-1": ""}

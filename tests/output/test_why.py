@@ -178,6 +178,9 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
      "● postgres (812) waits for no disk, lock or CPU: it sleeps until something happens"),
     (replace(WAITING, state="Z", parent=7, percents={}),
      "● postgres (812) has ended: its parent (7) has not asked for its exit code; it does no I/O"),
+    (replace(WAITING, state="Z", parent=7),
+     "● postgres (812) has ended while it was looked at: its parent (7) has not asked for its exit "
+     "code; it does no I/O"),
     (replace(WAITING, state="", percents={}), "● postgres (812) has ended while it was looked at"),
 ])  # fmt: skip
 def test_a_process(waits: ProcessWaits, text: str) -> None:
@@ -325,7 +328,8 @@ def test_the_functions_shown_are_those_of_the_child_that_waits() -> None:
 
 
 @pytest.mark.parametrize(("percent", "of_disks", "verdict"), [
-    (83.0, NOTHING, WAITS), (25.0, WAITS, UNKNOWN), (25.0, NOTHING, NOTHING), (9.0, WAITS, NOTHING),
+    (83.0, NOTHING, WAITS), (25.0, WAITS, UNKNOWN), (29.0, UNKNOWN, UNKNOWN),
+    (25.0, NOTHING, NOTHING), (9.0, WAITS, NOTHING),
 ])  # fmt: skip
 def test_a_quarter_of_a_process_s_time_may_matter_where_ios_wait_for_its_disk(
     percent: float, of_disks: str, verdict: str

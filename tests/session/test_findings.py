@@ -11,7 +11,7 @@ from made_siblings import like_disks, random_loads
 
 from iopstui.fio.job_shape import shape_of, text_without_depth
 from iopstui.model.findings import diagnosis
-from iopstui.model.findings.conditions import Conditions, DeviceState
+from iopstui.model.findings.conditions import Array, Conditions, DeviceState
 from iopstui.model.findings.evidence import Evidence, JobShape
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import FINAL, LATE, Frame
@@ -365,6 +365,19 @@ def test_errors_are_counted_from_the_run_s_beginning() -> None:
     findings.note_conditions(Conditions(4.0, {"vda": DeviceState(errors=9)}))
     (found,) = fed(findings, run(1, 5.0))
     assert found.rule == "scsi-errors" and "4 commands" in found.text
+
+
+def test_a_check_of_md_between_two_others_is_remembered_until_the_next_reading() -> None:
+    """On the screen, a reading may fall between the checks of a small array."""
+    findings, seen = FindingTracker(), []
+    for t, action in enumerate(("check", "idle", "idle", "resync", "check", "idle")):
+        findings.note_conditions(
+            Conditions(float(t), {"md0": DeviceState(array=Array(action, 0, 2))})
+        )
+        array = findings.conditions.devices["md0"].array
+        seen.append((array and array.syncs_or_did, array and array.ended))
+    assert seen == [(True, ""), (True, "check"), (False, ""), (True, ""), (True, "resync"),
+                    (True, "check")]  # fmt: skip
 
 
 def test_a_drive_s_last_reading_is_looked_at_until_the_next_run() -> None:

@@ -17,7 +17,7 @@ from iopstui.linux.kernel_files import Roots, decode, list_names, read_bytes, re
 from iopstui.linux.process.cpu_users import CpuUsers
 from iopstui.linux.process.process_io import MAX_COMMAND, ProcessIo, ProcessRates
 from iopstui.linux.process.processes import command_of, task_stat, user_of
-from iopstui.model.answer.process import CHILD, FROZEN, RING_PLACE, place_kind
+from iopstui.model.answer.process import ASYNCHRONOUS, CHILD, FROZEN, RING_PLACE, place_kind
 from iopstui.model.answer.use import (
     ALL_HIDDEN,
     MUCH_CPU_WAIT,
@@ -79,7 +79,7 @@ class DiskUseReader:
         self._at = now
         if first or seconds <= 0:
             return None
-        blocked, ring = self._tasks() if tasks else ((), ())
+        blocked, ring, aio = self._tasks() if tasks else ((), (), ())
         cpu_some = None if cpu is None or cpu_before is None else min(
             100.0, (cpu - cpu_before) / 1e4 / seconds)  # fmt: skip
         moved = _rates(counts, before, seconds)
@@ -90,7 +90,8 @@ class DiskUseReader:
             t=t, seconds=seconds, users=users,
             hidden=self._processes.closed if (self._roots.proc / "1").exists() else ALL_HIDDEN,
             as_root=not os.geteuid(), disks=moved,
-            with_tasks=tasks, blocked=blocked, ring_waiters=ring, limits=limits,
+            with_tasks=tasks, blocked=blocked, ring_waiters=ring, aio_waiters=aio,
+            limits=limits,
             outer_groups=self._limits.outer_groups, limits_readable=self._limits.readable,
             remote=has_remote_mounts(self._roots),
             write_back={} if write_back is None else dict.fromkeys(
@@ -179,8 +180,11 @@ class DiskUseReader:
         except (IndexError, ValueError):
             return None
 
-    def _tasks(self) -> tuple[tuple[BlockedTask, ...], tuple[RingWaiter, ...]]:
-        blocked, ring = [], {}
+    def _tasks(
+        self,
+    ) -> tuple[tuple[BlockedTask, ...], tuple[RingWaiter, ...], tuple[RingWaiter, ...]]:
+        blocked = []
+        asleep: dict[str, dict[int, RingWaiter]] = {RING_PLACE: {}, ASYNCHRONOUS: {}}
         for pid, place, comm, state, kernel in _all_tasks(str(self._roots.proc)):
             if pid == os.getpid():
                 continue
@@ -188,9 +192,10 @@ class DiskUseReader:
             where = "" if wchan == "0" else wchan
             if state == _BLOCKED and place_kind(where, blocked=True) not in (CHILD, FROZEN):
                 blocked.append(BlockedTask(pid, comm, where, kernel))
-            elif state == _SLEEPS and where == RING_PLACE:
-                ring[pid] = RingWaiter(pid, comm)
-        return tuple(blocked), tuple(ring.values())
+            elif state == _SLEEPS and where in asleep:
+                asleep[where][pid] = RingWaiter(pid, comm)
+        ring, aio = (tuple(one.values()) for one in asleep.values())
+        return tuple(blocked), ring, aio
 
 
 def _all_tasks(proc: str) -> Iterator[tuple[int, str, str, bytes, bool]]:

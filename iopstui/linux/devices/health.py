@@ -13,7 +13,14 @@ from pathlib import Path
 
 from iopstui.linux.kernel_files import Roots, list_names, parse_int, read_count, read_text
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.findings.conditions import Array, FileSystemErrors, Link, Temperature
+from iopstui.model.findings.conditions import (
+    POOL_FULL,
+    POOL_UNREADABLE,
+    Array,
+    FileSystemErrors,
+    Link,
+    Temperature,
+)
 from iopstui.text import printable
 
 # Health of a device as the SCSI, md and multipath drivers report it.
@@ -265,18 +272,20 @@ _NO_FLUSH = 1 << 11
 _HEADER = struct.Struct("=3I3Ii3IQ128s129s7x")
 _TARGET = struct.Struct("=QQiI16s")
 _SIZE = 4096
-STATES = ("out_of_data_space", "ro", "Fail")
+STATES = (POOL_FULL, "ro", "Fail")
 """States in which a pool has no room for data or metadata, or does not work."""
 
 
 def read_pool_state(dm_name: str, roots: Roots) -> str:
     """One of ``STATES``; "" for a working pool, for any other device, or if the state cannot be
-    read."""
+    read; POOL_UNREADABLE if only root may read it."""
     name = os.fsencode(dm_name)
     fields = (4, 0, 0, _SIZE, _HEADER.size, 0, 0, _NO_FLUSH, 0, 0, 0, name, b"")
     request = bytearray(_HEADER.pack(*fields).ljust(_SIZE, b"\0"))
     try:
         control = os.open(roots.dev / "mapper/control", os.O_RDWR | os.O_CLOEXEC)
+    except PermissionError:
+        return POOL_UNREADABLE
     except OSError:
         return ""
     try:

@@ -41,6 +41,7 @@ from iopstui.linux.machine.topology import online_cpus, read_nodes
 from iopstui.linux.nvme.health import read_nvme_counters
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.conditions import (
+    POOL_UNREADABLE,
     Conditions,
     CpuState,
     DeviceState,
@@ -222,15 +223,24 @@ class ConditionsFiles:
             lost_paths=read_lost_paths(device, self._roots),
             paths=len(paths_of(device)),
             suspended=device.kind == "dm" and read_int(f"{place.directory}/dm/suspended") == 1,
-            pool=read_pool_state(device.dm_name, self._roots)
-            if device.dm_name and any(name.startswith("dm-") for name in device.holders)
-            else "",
+            pool=self._pool_state(device),
             offline=read_offline(place.directory) if scsi else "",
             detached=device.backing_file is not None
             and read_text(f"{place.directory}/loop/backing_file") is None,
             nvme=read_nvme_counters(self._roots, device),
             file_system=read_ext4_errors(device, self._roots, time.time()),
         )
+
+    def _pool_state(self, device: BlockDevice) -> str:
+        """As of ``DeviceState``. Who may not ask device-mapper knows a pool by LVM's name; a device
+        made with dmsetup alone may be one if the machine has any."""
+        if not device.dm_name or not any(name.startswith("dm-") for name in device.holders):
+            return ""
+        state = read_pool_state(device.dm_name, self._roots)
+        if state != POOL_UNREADABLE or device.dm_name.endswith("-tpool"):
+            return state
+        users = read_int(self._roots.sys / "module/dm_thin_pool/refcnt") or 0
+        return state if users and device.layer == "device-mapper" else ""
 
     def _temperature(self, sensors: Sequence[Sensor], t: float) -> Temperature | None:
         temperatures = (self._temperatures.now(sensor, t) for sensor in sensors)

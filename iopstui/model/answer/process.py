@@ -33,7 +33,9 @@ it."""
 
 IN_FLIGHT_SHARE = 0.5
 """While a process waits for a disk, the disk has a request in flight, or a flush."""
-HELD_BACK = ("limit", "near-limit", "iocost", "suspended", "suspended-at-times", "pool", "offline")
+HIDDEN_POOL = "hidden-pool"
+HELD_BACK = ("limit", "near-limit", "iocost", "suspended", "suspended-at-times", "pool",
+             HIDDEN_POOL, "offline")  # fmt: skip
 """Rules of answers about requests that wait before the disk counts them."""
 DIRTY_PLACE = "balance_dirty"
 
@@ -141,6 +143,11 @@ class ProcessWaits:
         return f"{self.command or self.comm} ({number}{f', {self.role}' if self.role else ''})"
 
     @property
+    def has_just_ended(self) -> bool:
+        """Whether it is gone, or ended after it was seen to wait."""
+        return not self.state or (self.state == "Z" and bool(self.percents))
+
+    @property
     def for_disk(self) -> float:
         """Percent of the time that it waits for a disk. State D with an unknown reason counts as
         well if the machine's I/O pressure is high enough to explain it (else see
@@ -234,14 +241,14 @@ class ProcessWaits:
 
 def process_verdict(waits: ProcessWaits, of_disks: str) -> str:
     """The verdict on a process; ``of_disks`` is that on the disks that it may wait for. It is
-    unknown if the process waits for a disk (or in state D) for a small part of its time while
-    others wait there, or for a child part of the time, unless nothing waits there. Who waits longer
-    for a CPU than for a disk waits for the CPU, unless I/Os wait for the disk."""
-    if not waits.state:
+    unknown if the process waits for a disk (or in state D), or for a child, for a small part of its
+    time, unless nothing waits there. Who waits longer for a CPU than for a disk waits for the CPU,
+    unless I/Os wait for the disk."""
+    if waits.has_just_ended:
         return UNKNOWN
     if (waiting := waits.waiting) is not None:
         return WAITS if (waiting.ready or 0.0) <= waiting.for_disk else of_disks
-    some = max(waits.for_disk, waits.in_unknown) >= MIN_PERCENT and of_disks == WAITS
+    some = max(waits.for_disk, waits.in_unknown) >= MIN_PERCENT and of_disks != NOTHING
     child = waits.percents.get(CHILD, 0.0) >= MIN_PERCENT and of_disks != NOTHING
     unclear = waits.unclear or waits.unclear_child is not None
     return UNKNOWN if some or child or unclear else NOTHING
@@ -377,8 +384,9 @@ STOPPED = {"T": "by a signal (SIGCONT lets it go on)", "t": "by a debugger"}
 def process_text(waits: ProcessWaits, disk: str) -> str:
     """ "fio (965) waits for vda 83 % of its time, runs 12 %"."""
     if waits.state == "Z":
-        return (f"{waits.comm} ({waits.pid}) has ended: its parent ({waits.parent}) has not asked "
-                "for its exit code; it does no I/O")  # fmt: skip
+        when = " while it was looked at" * waits.has_just_ended
+        return (f"{waits.comm} ({waits.pid}) has ended{when}: its parent ({waits.parent}) has not "
+                "asked for its exit code; it does no I/O")  # fmt: skip
     if waits.state in STOPPED:
         return f"{waits.name} is stopped {STOPPED[waits.state]}"
     if waits.looks < MIN_LOOKS and waits.unclear:

@@ -22,7 +22,7 @@ from iopstui.model.answer.answer import (
     Answer,
 )
 from iopstui.model.answer.job_rows import JOB_ROWS
-from iopstui.model.answer.process import DISK, place_kind
+from iopstui.model.answer.process import DISK, HIDDEN_POOL, place_kind
 from iopstui.model.answer.situation import (
     BUSY_UTIL,
     DEEP_QUEUE,
@@ -51,6 +51,7 @@ from iopstui.model.answer.use import (
 from iopstui.model.answer.who import MAIN_SHARE
 from iopstui.model.answer.words import IN_USE
 from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
+from iopstui.model.findings.conditions import POOL_FULL, POOL_UNREADABLE
 from iopstui.model.findings.finding import CRITICAL as CRITICAL_FINDING
 from iopstui.model.findings.finding import Finding, severity_of
 
@@ -185,20 +186,45 @@ def suspended_at_times(s: Situation) -> Answer | None:
 def full_pool(s: Situation) -> Answer | None:
     """A thin pool that can't be written."""
     state = s.conditions.devices.get(s.disk)
-    if state is None or not state.pool:
+    if state is None or state.pool in ("", POOL_UNREADABLE):
         return None
     name = (s.devices[s.disk].dm_name if s.disk in s.devices else None) or s.disk
     what = {
-        "out_of_data_space": "is full: writes to new blocks wait, or fail",
+        POOL_FULL: "is full: writes to new blocks wait, or fail",
         "ro": "is read-only: it has no room for its metadata, or an error in it",
     }
     blocked = words.blocked_text(s)
+    # its pool counts no request that waits for room
+    may_wait = s.use is not None and (s.use.ring_waiters or s.use.aio_waiters)
     return Answer(
         s.disk, "pool", CRITICAL,
         f"The thin pool {s.disk} ({name}) {what.get(state.pool, 'has failed')}"
-        f"{blocked and f'; {blocked}'}", WAITS if blocked or s.now_in_flight else NOTHING,
+        f"{blocked and f'; {blocked}'}",
+        WAITS if blocked or s.now_in_flight
+        else UNKNOWN if may_wait and state.pool == POOL_FULL else NOTHING,
         next=advise("thin-pool", name),
     )  # fmt: skip
+
+
+def hidden_pool(s: Situation) -> Answer | None:
+    """What may be a thin pool, without any I/O: only root sees its state, and a full one counts no
+    request that waits for room."""
+    for name in s.below:
+        state = s.conditions.devices.get(name)
+        if state is None or state.pool != POOL_UNREADABLE or s.ios_s:
+            continue
+        # others write to it
+        if any(frame.disks[name].writes for frame in s.frames if name in frame.disks):
+            continue
+        device = s.devices.get(name)
+        dm_name = (device.dm_name if device is not None else None) or name
+        whose = "it" if name == s.disk else f"{name} ({dm_name}) below it"
+        return Answer(
+            s.disk, HIDDEN_POOL, GOOD,
+            f"{words.quiet_parts(s)[0]}; only root sees whether {whose} is a full thin pool, in "
+            "which writes wait uncounted", UNKNOWN, next=advise("root", s.disk),
+        )  # fmt: skip
+    return None
 
 
 def offline(s: Situation) -> Answer | None:
@@ -315,6 +341,8 @@ def resync_alone(s: Situation) -> Answer | None:
     if s.waited_percent is None or s.waited_percent >= words.SOME_WAIT_PERCENT:
         return None
     array, who = s.syncing[0] if s.syncing else _array_above(s), words.who(s)
+    if array in {*s.below} - {s.disk}:
+        return None  # what lies on the array has users of its own
     of_array = [frame.disks.get(array) for frame in s.frames]
     if not s.syncing:
         if not array or not s.use.as_root or not all(of_array):
@@ -803,8 +831,9 @@ TABLE: Sequence[Row] = (
     held_back,
     near_limit,
     blocked_programs,
-    pressure_alone,
     waits_elsewhere,
+    hidden_pool,
+    pressure_alone,
     cpus_full,
     unsteady,
     begun,

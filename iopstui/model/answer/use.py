@@ -84,7 +84,7 @@ class BlockedTask:
 
 @dataclass(frozen=True, slots=True)
 class RingWaiter:
-    """A process that sleeps in io_uring until one of its requests completes."""
+    """A process that sleeps in io_uring, or in libaio, until one of its requests completes."""
 
     pid: int
     comm: str
@@ -131,6 +131,8 @@ class DiskUse:
     with_tasks: bool = True
     blocked: tuple[BlockedTask, ...] = ()
     ring_waiters: tuple[RingWaiter, ...] = ()
+    aio_waiters: tuple[RingWaiter, ...] = ()
+    """As ``ring_waiters``, for libaio."""
     limits: tuple[LimitUse, ...] = ()
     near_limits: tuple[LimitUse, ...] = ()
     """Of several readings: limits that were reached or nearly reached in only some of them."""
@@ -227,6 +229,7 @@ def mean_use(uses: Sequence[DiskUse]) -> DiskUse | None:
         with_tasks=any(use.with_tasks for use in uses),
         blocked=_often_blocked([use.blocked for use in uses if use.with_tasks]),
         ring_waiters=_often([use.ring_waiters for use in uses if use.with_tasks]),
+        aio_waiters=_often([use.aio_waiters for use in uses if use.with_tasks]),
         limits=reached, near_limits=_reached_at_times(uses, reached),
         write_back={name: fmean(use.write_back[name] for use in uses if name in use.write_back)
                     for name in {name for use in uses for name in use.write_back}},

@@ -160,7 +160,7 @@ def who(s: Situation) -> str:
         if not s.use.as_root:
             return ONLY_ROOT
         return _perhaps(s) or "who uses it cannot be seen"
-    return text or (_sync_text(*array) if array else "" if s.shares else _perhaps(s))
+    return text or ("" if s.shares else _perhaps(s))
 
 
 def _sync_text(name: str, array: Array) -> str:

@@ -5,9 +5,12 @@ readings counts."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from iopstui.model.cgroups import GroupRates
+
+POOL_FULL, POOL_UNREADABLE = "out_of_data_space", "unreadable"
+"""States of a thin pool: it has no room for data; only root may read which state it is in."""
 
 READ_IOPS, WRITE_IOPS = "riops", "wiops"
 READ_BYTES, WRITE_BYTES = "rbps", "wbps"
@@ -90,11 +93,12 @@ class DeviceState:
     (device/ioerr_cnt) and ``timeouts`` (device/iotmo_cnt) are SCSI's counters. ``lost_paths`` names
     a multipath device's paths that are not usable, with their state. ``alignment_offset`` is the
     disk's or partition's, in bytes, 0 if aligned. ``suspended``: a device-mapper device is
-    suspended (dm/suspended). ``pool``: why a thin pool can't be written ("out_of_data_space", "ro",
-    "Fail"), else "". ``offline``: the state of a SCSI disk on which each I/O fails ("offline",
-    "transport-offline"), else "". ``detached``: a loop device has lost its file. ``file_system``
-    has the last error of a file system on the device or on a partition of it. ``nvme`` has the
-    counters of a namespace, its paths and its controllers, by object (model/metrics/nvme.py)."""
+    suspended (dm/suspended). ``pool``: why a thin pool can't be written (POOL_FULL, "ro",
+    "Fail"), or POOL_UNREADABLE for what may be a pool, else "". ``offline``: the state of a SCSI
+    disk on which each I/O fails ("offline", "transport-offline"), else "". ``detached``: a loop
+    device has lost its file. ``file_system`` has the last error of a file system on the device or
+    on a partition of it. ``nvme`` has the counters of a namespace, its paths and its controllers,
+    by object (model/metrics/nvme.py)."""
 
     queue_depth: int | None = None
     limits: tuple[IoLimit, ...] = ()
@@ -175,3 +179,16 @@ class Conditions:
     def cpu_limit_text(self) -> str:
         """The file in brackets, for the end of a sentence: " (FILE)"; "" if it is not known."""
         return f" ({self.cpu_limit})" if self.cpu_limit else ""
+
+
+def with_ended(read: Conditions, before: Conditions, always: bool = True) -> Conditions:
+    """``read``, in which each md array also has the check or resync of the reading ``before``: the
+    figures are of its seconds, too. ``always``: also one that had ended by then."""
+    states = dict(read.devices)
+    for name, state in before.devices.items():
+        now = states[name].array if name in states else None
+        if now is None or state.array is None:
+            continue
+        action = state.array.action if state.array.is_syncing else state.array.ended * always
+        states[name] = replace(states[name], array=replace(now, ended=action))
+    return replace(read, devices=states)

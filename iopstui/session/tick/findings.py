@@ -17,7 +17,7 @@ from iopstui.model.findings.active_findings import (
     answer_question,
     contradiction,
 )
-from iopstui.model.findings.conditions import Conditions
+from iopstui.model.findings.conditions import Conditions, with_ended
 from iopstui.model.findings.diagnosis import fired_findings, reported_findings
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
@@ -149,7 +149,8 @@ class FindingTracker:
         if now.processes is None and self.conditions.processes is not None:
             # processes are read only now and then
             now = replace(now, processes=self.conditions.processes)
-        self.conditions = now
+        # until the next reading; a check that begins again and again is not seen in each
+        self.conditions = with_ended(now, self.conditions, always=False)
 
     def note_tunable_change(self, t: float, device: str, name: str, before: str, now: str) -> None:
         """Note that a tunable was changed at ``t``: its effect is reported after enough seconds,

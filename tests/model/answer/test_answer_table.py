@@ -880,6 +880,46 @@ def test_a_thin_pool_that_cannot_be_written(state: str, words: str) -> None:
     assert answer.verdict == WAITS and not answer.text.endswith("; ")
 
 
+@pytest.mark.parametrize(("seen", "state", "verdict"), [
+    ({"aio_waiters": (RingWaiter(9, "fio"),)}, "out_of_data_space", UNKNOWN),
+    ({"ring_waiters": (RingWaiter(9, "fio"),)}, "out_of_data_space", UNKNOWN),
+    ({"aio_waiters": (RingWaiter(9, "fio"),)}, "Fail", NOTHING),
+])  # fmt: skip
+def test_who_sleeps_for_an_asynchronous_io_may_wait_for_a_full_pool(
+    seen: dict[str, object], state: str, verdict: str
+) -> None:
+    """fio's libaio writer of a full pool is in state S, and the pool counts none of its I/Os."""
+    pool = Conditions(devices={"vda": DeviceState(pool=state)})
+    assert first([IDLE] * 5, use(**seen), 0.0, conditions=pool).verdict == verdict
+
+
+def test_a_user_is_not_told_that_a_pool_without_io_is_idle() -> None:
+    """Only root may read its state; another volume that writes shows that the pool has room."""
+    thin = (DeviceLinks("dm-1", ("dm-0",), "thin"), DeviceLinks("dm-0", ("vda",)),
+            DeviceLinks("vda"))  # fmt: skip
+    target = combine_targets([
+        TargetPath(DEVICE, "/dev/dm-1", "dm-1", ("dm-1", "dm-0", "vda"), links=thin),
+    ])  # fmt: skip
+    pool = Conditions(devices={"dm-0": DeviceState(pool="unreadable")})
+    user = replace(use(), as_root=False)
+    writer = BlockedTask(7, "dd")
+    for below, seen, some, rule, verdict in (
+        (IDLE, user, 0.0, "hidden-pool", UNKNOWN),
+        (IDLE, replace(user, ring_waiters=(RingWaiter(9, "fio"),)), 60.0, "hidden-pool", UNKNOWN),
+        (IDLE, replace(user, blocked=(writer,)), 60.0, "above", UNKNOWN),
+        (rates(0, 10, 1), user, 0.0, "quiet", NOTHING),
+    ):
+        seconds = frames([{"dm-1": IDLE, "dm-0": below, "vda": below}] * 5, some)
+        answer = judge(Seen(target, seconds, DEVICES, pool, seen))[0][1]
+        assert (answer.disk, answer.rule, answer.verdict) == ("dm-1", rule, verdict)
+        if rule == "hidden-pool":
+            assert answer.text == (
+                "dm-1 is idle: no I/O for 5 s; only root sees whether dm-0 (data) below it is a "
+                "full thin pool, in which writes wait uncounted"
+            )
+            assert answer.next == advise("root", "dm-1")
+
+
 def test_the_verdict_on_all_disks_is_not_that_of_a_pool_that_nobody_writes_to() -> None:
     full = Conditions(devices={"vda": DeviceState(pool="out_of_data_space")})
     for other, verdict in ((HOG, WAITS), (IDLE, NOTHING)):
@@ -1238,6 +1278,12 @@ def test_a_check_is_of_the_array_and_its_members_not_of_what_lies_on_the_array()
         assert not [answer for _, answer in pairs if answer.state != GOOD], "nothing waits"
         told = {answer.disk: answer.who for _, answer in pairs}
         assert told[on_array] == "fio (965) does all of its bytes"
+    # another user sees neither the reader nor whether it waits for the disks
+    hidden = replace(seen_use, users=(), as_root=False, hidden=8, kernel_s=None)
+    pairs = judge(Seen(target, seconds, devices, running, hidden))
+    assert [(answer.disk, answer.rule, answer.who) for _, answer in pairs] == [
+        (on_array, "quiet", "")
+    ]
 
 
 def test_a_check_that_ended_in_these_seconds_is_told() -> None:
