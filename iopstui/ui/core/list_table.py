@@ -9,9 +9,9 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
+from textual.coordinate import Coordinate
 from textual.message import Message
 from textual.widgets import DataTable
-from textual.widgets.data_table import ColumnKey
 
 from iopstui.format import MISSING, shorten
 from iopstui.tables import DOWN, Column, in_order, sortable
@@ -56,10 +56,10 @@ class ListTable(DataTable[Text]):
             return
         keys = [*map(self._key, self.items)]
         if same_columns and keys == [*map(self._key, before[0])]:
-            for key, now, old in zip(keys, self._texts, before[1], strict=True):
-                for title, text, old_text in zip(self.widths, now, old, strict=True):
+            for row, (now, old) in enumerate(zip(self._texts, before[1], strict=True)):
+                for column, (text, old_text) in enumerate(zip(now, old, strict=True)):
                     if (text, text.style) != (old_text, old_text.style):
-                        self.update_cell(key, title, text, update_width=self._is_wider(title, text))
+                        self._change(Coordinate(row, column), text)
             return
         self._fill(keys)
         if selected is not None and keys:
@@ -81,10 +81,17 @@ class ListTable(DataTable[Text]):
             widths[title] = None
         return widths
 
-    def _is_wider(self, title: str, text: Text) -> bool:
-        """Whether a cell is wider than its column. The column then grows; it never shrinks, so that
-        nothing jumps while figures change."""
-        return text.cell_len > self.columns[ColumnKey(title)].content_width
+    def _change(self, at: Coordinate, text: Text) -> None:
+        """Change a cell. If its text is wider than its column, the column grows; it never shrinks,
+        so that nothing jumps while figures change. Otherwise only this cell is drawn: Textual's
+        ``update_cell`` draws the whole table."""
+        row, column = self.coordinate_to_cell_key(at)
+        if text.cell_len > self.columns[column].content_width:
+            self.update_cell_at(at, text, update_width=True)
+            return
+        self._data[row][column] = text
+        self._update_count += 1
+        self.refresh_coordinate(at)
 
     def _fill(self, keys: Sequence[str | None]) -> None:
         self.clear()
