@@ -16,6 +16,7 @@ from disks import changed, disk_of
 from evidence_frames import disk
 from test_app import finish_workers, screen_text, settle
 from test_hotplug import cursor, names, words
+from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, OptionList, Static
 
@@ -32,6 +33,7 @@ from iopstui.recording.recent import RecentRecording
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend
 from iopstui.ui.core.clipboard import render_pictures
+from iopstui.ui.core.list_table import ListTable
 from iopstui.ui.core.modal import KeyLine
 from iopstui.ui.dialogs.questions import Choice, Prompt
 from iopstui.ui.dialogs.text import TextScreen
@@ -948,3 +950,7 @@ async def test_new_figures_are_painted_in_their_places(monkeypatch: pytest.Monke
             figures.add(tuple(row_of(app)))
         assert len(answers) == len(figures) == 3
         assert not layouts, "all widgets would be placed and drawn again"
+        drawn: list[Region] = []
+        monkeypatch.setattr(ListTable, "refresh", lambda self, *regions, **_: drawn.extend(regions))
+        home._tick()
+        assert drawn and {region.height for region in drawn} == {1}, "only changed cells"
