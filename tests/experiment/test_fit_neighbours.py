@@ -22,7 +22,7 @@ def around(before: DiskRates, after: DiskRates, name: str = "sda") -> list[str]:
     rates: Iterator[Mapping[str, DiskRates]] = iter(
         [{}, {name: before}, {name: RUN}, {}, {name: after}]
     )
-    watched = Neighbours(lambda: next(rates), ("sda",), lambda: True)
+    watched = Neighbours(lambda names: next(rates), ("sda",), lambda: True)
     watched.watch("before")
     watched.watch("after")
     return watched.reasons
@@ -49,7 +49,7 @@ def test_another_disk_is_none_of_its_business() -> None:
 
 def test_without_a_disk_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run.time, "sleep", lambda seconds: pytest.fail("it waits"))
-    watched = Neighbours(dict, (), lambda: False)
+    watched = Neighbours(lambda names: {}, (), lambda: False)
     watched.watch("before")
     watched.watch("after")
     assert watched.reasons == []

@@ -32,6 +32,14 @@ def test_rates_are_those_since_the_time_before(tmp_path: Path) -> None:
     assert {name: rates.reads for name, rates in loads().items()} == {"sdb": 1}
 
 
+def test_only_the_asked_disks_are_read(tmp_path: Path) -> None:
+    times = iter((1.0, 2.0, 3.0))
+    loads = DiskLoads(Roots(proc=tmp_path), lambda: next(times))
+    write(tmp_path, *((f"sd{letter}", minor, 1, 1, 1) for minor, letter in enumerate("abcde")))
+    assert loads() == {} and loads(["sdb"]).keys() == {"sdb"}
+    assert loads(["sdb", "sdc"]).keys() == {"sdb"}, "of the other one nothing was known"
+
+
 def test_without_the_file_nothing_is_said(tmp_path: Path) -> None:
     loads = DiskLoads(Roots(proc=tmp_path))
     assert loads() == {} == loads()

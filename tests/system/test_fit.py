@@ -29,7 +29,7 @@ def any_file_system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator
     monkeypatch.setattr(fit, "IN_MEMORY", ())
     # other programs that use this machine's disks are not tested here
     monkeypatch.setattr(fit_runner, "IDLE_S", 0.0)
-    monkeypatch.setattr(fit_runner, "DiskLoads", lambda: dict)
+    monkeypatch.setattr(fit_runner, "DiskLoads", lambda: lambda names: {})
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     (tmp_path / "disk").mkdir()

@@ -613,7 +613,7 @@ async def open_beside(app: IopstuiApp, pilot: Pilot[int]) -> BesideScreen:
 async def test_another_disk_can_be_looked_at_while_a_job_runs(size: tuple[int, int]) -> None:
     app = make()
     loads = {"sda": fakes.disk(300.0, 0.0), "nvme0n1": fakes.disk(5e4, 0.0)}
-    app.targets._backend = replace(app.targets._backend, loads=lambda: loads)
+    app.targets._backend = replace(app.targets._backend, loads=lambda names: loads)
     async with app.run_test(size=size) as pilot:
         fake = await running(app, pilot)
         calls = list(fake.calls)

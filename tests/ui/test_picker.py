@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import count, cycle
 from pathlib import Path
@@ -16,6 +16,7 @@ from disks import changed, disk_of
 from evidence_frames import disk
 from test_app import finish_workers, screen_text, settle
 from test_hotplug import cursor, names, words
+from textual.geometry import Region
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, OptionList, Static
 
@@ -25,19 +26,20 @@ from iopstui.model.answer.answer import GOOD, WARNING, Answer
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.model.block.target import DEVICE, FILE, Target
-from iopstui.model.figures.disk import Loads
+from iopstui.model.figures.disk import DiskRates, Loads
 from iopstui.model.findings.evidence import ENOUGH_SECONDS
 from iopstui.recording.reader import recording_path
 from iopstui.recording.recent import RecentRecording
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend
 from iopstui.ui.core.clipboard import render_pictures
+from iopstui.ui.core.list_table import ListTable
 from iopstui.ui.core.modal import KeyLine
 from iopstui.ui.dialogs.questions import Choice, Prompt
 from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.draw.style import UTF8
 from iopstui.ui.home import rows
-from iopstui.ui.home.memory import BEGAN_S
+from iopstui.ui.home.memory import BEGAN_S, HomeMemory
 from iopstui.ui.home.recent import start_text
 from iopstui.ui.home.rows import (
     PLAIN_BARS,
@@ -100,7 +102,7 @@ class PickerCalls:
 def make_picker(
     recorder: PickerCalls,
     devices: Mapping[str, BlockDevice] = fakes.DEVICES,
-    loads: Loads = lambda: {"sda": LOAD},
+    loads: Loads = lambda names: {"sda": LOAD},
 ) -> IopstuiApp:
     fake = fakes.FakeController()
     return IopstuiApp(
@@ -144,7 +146,7 @@ async def test_a_disk_moves_up_only_when_the_answer_warns_of_it(
     monkeypatch.setattr(HomeAnswer, "now", lambda *_: answer)
     loop = replace(fakes.DEVICES["sda"], name="loop0", path="/dev/loop0", kind="loop")
     busy = cycle([{"sda": LOAD}, {"nvme0n1": LOAD}, {"loop0": LOAD}])
-    picker = make_picker(PickerCalls(), {"loop0": loop, **fakes.DEVICES}, lambda: next(busy))
+    picker = make_picker(PickerCalls(), {"loop0": loop, **fakes.DEVICES}, lambda _: next(busy))
     async with picker.run_test(size=(160, 45)) as pilot:
         app = await open_picker(pilot)
         assert isinstance(app.screen, HomeScreen)
@@ -266,7 +268,7 @@ async def test_very_many_disks_are_not_measured_beside_a_job(
 
 async def test_home_has_present_figures_at_once_after_watching() -> None:
     calls, reads = count(1), lambda: row_of(app)[0]
-    loads: Loads = lambda: {"sda": disk(100.0 * next(calls), size=10486, util=42.0)}  # noqa: E731
+    loads: Loads = lambda names: {"sda": disk(100.0 * next(calls), size=10486, util=42.0)}  # noqa: E731
     async with make_picker(PickerCalls(), loads=loads).run_test(size=(160, 45)) as pilot:
         app = await open_picker(pilot)
         for _ in range(ENOUGH_SECONDS):
@@ -289,7 +291,7 @@ async def test_home_has_present_figures_at_once_after_watching() -> None:
 async def test_home_says_that_the_open_disk_is_gone() -> None:
     loop = replace(fakes.ODD, name="loop0", path="/dev/loop0", kind="loop", backing_file="/img")
     devices, loads = {"loop0": loop, **fakes.DEVICES}, {"sda": LOAD, "loop0": LOAD}
-    picker = make_picker(PickerCalls(), devices, lambda: dict(loads))
+    picker = make_picker(PickerCalls(), devices, lambda names: dict(loads))
     target = Target(DEVICE, "/dev/loop0", "loop0", ("loop0",))
     fake = fakes.FakeController(target, {**devices})
     picker.targets._backend = replace(
@@ -344,7 +346,7 @@ async def test_home_still_shows_the_last_minute_after_watching(
 
 async def test_a_dialog_over_home_does_not_stop_its_figures() -> None:
     second = count(1)
-    loads: Loads = lambda: {"sda": disk(100.0 * next(second), size=10486, util=42.0)}  # noqa: E731
+    loads: Loads = lambda names: {"sda": disk(100.0 * next(second), size=10486, util=42.0)}  # noqa: E731
     async with make_picker(PickerCalls(), loads=loads).run_test(size=(120, 36)) as pilot:
         app = await open_picker(pilot)
         home = app.screen
@@ -533,6 +535,24 @@ async def test_the_end_of_an_open_directory_s_path_is_shown() -> None:
         assert names(app)[0].endswith("/its/end") and names(app)[0].startswith("▸ …")
         line = str(app.screen.query_one("#home-line", Static).content)
         assert line.endswith("/with/its/end · Watched, no job runs. Enter returns to it.")
+
+
+def test_only_disks_that_are_there_are_measured() -> None:
+    asked: list[Collection[str] | None] = []
+
+    def loads(names: Collection[str] | None) -> dict[str, DiskRates]:
+        asked.append(names)
+        return {"sda": LOAD, "loop7": LOAD}
+
+    memory = HomeMemory()
+    memory.measure(loads, 1.0)
+    memory.devices = {**fakes.DEVICES, "loop7": replace(fakes.ODD, name="loop7", size=0)}
+    memory.measure(loads, 2.0)
+    assert asked == [None, [*fakes.DEVICES]] and memory.activity.keys() == fakes.DEVICES.keys()
+    assert memory.activity["sda"].rates == LOAD
+    memory.devices = {}
+    memory.measure(loads, 3.0)
+    assert memory.activity["nvme0n1"].rates is None, "it is gone"
 
 
 def test_the_last_minute_shows_its_worst_seconds() -> None:
@@ -911,7 +931,8 @@ async def test_the_palette_has_what_the_home_screen_can_do_and_no_more() -> None
 async def test_new_figures_are_painted_in_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
     second = count(1)
     app = make_picker(
-        PickerCalls(), loads=lambda: {"sda": disk(100.0 * next(second), size=10486, util=90.0)}
+        PickerCalls(),
+        loads=lambda names: {"sda": disk(100.0 * next(second), size=10486, util=90.0)},
     )
     async with app.run_test(size=(160, 45)) as pilot:
         home = (await open_picker(pilot)).screen
@@ -929,3 +950,7 @@ async def test_new_figures_are_painted_in_their_places(monkeypatch: pytest.Monke
             figures.add(tuple(row_of(app)))
         assert len(answers) == len(figures) == 3
         assert not layouts, "all widgets would be placed and drawn again"
+        drawn: list[Region] = []
+        monkeypatch.setattr(ListTable, "refresh", lambda self, *regions, **_: drawn.extend(regions))
+        home._tick()
+        assert drawn and {region.height for region in drawn} == {1}, "only changed cells"

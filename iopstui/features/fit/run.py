@@ -310,14 +310,14 @@ class Neighbours:
         """Measure for a moment, in which the job is not running, what the disks do. ``when`` names
         the moment ("before")."""
         if self._idle:
-            self._run = self.loads()
+            self._run = self.loads(self.names)
         if not self.names:
             return
-        self.loads()
+        self.loads(self.names)
         until = time.monotonic() + IDLE_S
         while time.monotonic() < until and not self.stopped():
             time.sleep(POLL_S)
-        self._idle[when] = self.loads()
+        self._idle[when] = self.loads(self.names)
 
     @property
     def reasons(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from iopstui.errors import UsageError
 from iopstui.linux.counters.procfs import parse_diskstats
@@ -65,10 +65,11 @@ class DiskLoads:
         self._before = parse_diskstats(b"")
         self._at = 0.0
 
-    def __call__(self) -> Mapping[str, DiskRates]:
-        """Rates by kernel name; empty at the first call, or if the file can't be read. A device
-        that is new, or that has another number than before, has no rates yet."""
-        now, counters = self._clock(), parse_diskstats(read_bytes(self._file) or b"")
+    def __call__(self, names: Collection[str] | None = None) -> Mapping[str, DiskRates]:
+        """Rates by kernel name, of all devices or of these ``names``; empty at the first call, or
+        if the file can't be read. A device that is new, that was not asked for before, or that has
+        another number than before, has no rates yet."""
+        now, counters = self._clock(), parse_diskstats(read_bytes(self._file) or b"", names)
         seconds, before = now - self._at, self._before
         self._at, self._before = now, counters
         rates_by_name = {

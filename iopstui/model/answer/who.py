@@ -216,12 +216,12 @@ def _at_least(
     if ELSEWHERE[side] in user.devices or disk not in usable:
         return 0.0
     rate = user.write_s if side == WRITES else user.read_s
-    others = {name: rates[side] for name, rates in use.disks.items() if name not in same}
-    elsewhere = sum(others[name] for name in usable & others.keys())
+    others = use.disks.keys() & user.devices.difference(same)
+    elsewhere = sum(use.disks[name][side] for name in others & usable)
     if side == READS:
         # a write of part of a page reads the page first
-        elsewhere += sum(min(others[name], user.write_s)
-                         for name in user.only_written & others.keys() - usable)  # fmt: skip
+        elsewhere += sum(min(use.disks[name][side], user.write_s)
+                         for name in others & user.only_written - usable)  # fmt: skip
     if side == WRITES:
         rate = min(rate, moved)
     return min(moved, max(0.0, rate - elsewhere))

@@ -5,7 +5,7 @@ They are computed from the growth of the counters in /proc/diskstats
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter, ge, mul, sub
 
@@ -137,8 +137,8 @@ class DiskRates:
         return sum(ms for ms, count in waits if ms and count) or None
 
 
-Loads = Callable[[], Mapping[str, DiskRates]]
-"""Each disk's rates since the previous call, by kernel name."""
+Loads = Callable[[Collection[str] | None], Mapping[str, DiskRates]]
+"""Returns the rates of these disks (``None``: of all) since the previous call, by kernel name."""
 DISK: Rows = tuple(by_name(DiskRates).values())
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
+from textual.coordinate import Coordinate
 from textual.message import Message
 from textual.widgets import DataTable
-from textual.widgets.data_table import ColumnKey
 
 from iopstui.format import MISSING, shorten
 from iopstui.tables import DOWN, Column, in_order, sortable
@@ -56,10 +57,10 @@ class ListTable(DataTable[Text]):
             return
         keys = [*map(self._key, self.items)]
         if same_columns and keys == [*map(self._key, before[0])]:
-            for key, now, old in zip(keys, self._texts, before[1], strict=True):
-                for title, text, old_text in zip(self.widths, now, old, strict=True):
+            for row, (now, old) in enumerate(zip(self._texts, before[1], strict=True)):
+                for column, (text, old_text) in enumerate(zip(now, old, strict=True)):
                     if (text, text.style) != (old_text, old_text.style):
-                        self.update_cell(key, title, text, update_width=self._is_wider(title, text))
+                        self._change(Coordinate(row, column), text)
             return
         self._fill(keys)
         if selected is not None and keys:
@@ -81,10 +82,17 @@ class ListTable(DataTable[Text]):
             widths[title] = None
         return widths
 
-    def _is_wider(self, title: str, text: Text) -> bool:
-        """Whether a cell is wider than its column. The column then grows; it never shrinks, so that
-        nothing jumps while figures change."""
-        return text.cell_len > self.columns[ColumnKey(title)].content_width
+    def _change(self, at: Coordinate, text: Text) -> None:
+        """Change a cell. If its text is wider than its column, the column grows; it never shrinks,
+        so that nothing jumps while figures change. Otherwise only this cell is drawn: Textual's
+        ``update_cell`` draws the whole table."""
+        row, column = self.coordinate_to_cell_key(at)
+        if text.cell_len > self.columns[column].content_width:
+            self.update_cell_at(at, text, update_width=True)
+            return
+        self._data[row][column] = text
+        self._update_count += 1
+        self.refresh_coordinate(at)
 
     def _fill(self, keys: Sequence[str | None]) -> None:
         self.clear()
@@ -124,21 +132,20 @@ class ListTable(DataTable[Text]):
 
     def _render_cell(self, row_index: int, column_index: int, base_style: Style, width: int,
                      cursor: bool = False, hover: bool = False) -> list[list[Segment]]:  # fmt: skip
-        """The line of a cell. When one cell changes, Textual draws all cells again, each through
-        rich's layout, which is not needed for a line in one style."""
-        text = self._get_row_renderables(row_index).cells[column_index]
+        """The line of a cell. When one cell changes, Textual draws all cells of its row again, each
+        through rich's layout, which is not needed for a line in one style."""
+        row = self._texts[row_index] if row_index >= 0 else self._get_row_renderables(-1).cells
+        text = row[column_index]
         assert isinstance(text, Text)
         looks, above = self._get_styles_to_render_cell(
             row_index == -1, False, False, hover, cursor, self.show_cursor, self._show_hover_cursor,
             self.cursor_foreground_priority == "css", self.cursor_background_priority == "css",
         )  # fmt: skip
-        looks = base_style + Style.from_meta({"row": row_index, "column": column_index}) + looks
-        plain, inside = text.plain, max(0, width - 2 * self.cell_padding)
-        if text.justify == "right":
-            plain = " " * (inside - cell_len(plain)) + plain
-        blanks = Segment(" " * self.cell_padding, looks + above)
-        own = Style.parse(text.style) if isinstance(text.style, str) else text.style
-        return [[blanks, Segment(set_cell_size(plain, inside), looks + own + above), blanks]]
+        plain, own, padding = text.plain, text.style if text else "", self.cell_padding
+        return _cell_line(
+            row_index, column_index, plain, own, text.justify == "right", base_style, looks, above,
+            max(0, width - 2 * padding), padding,
+        )  # fmt: skip
 
     @property
     def selected(self) -> Any:
@@ -171,3 +178,17 @@ class ListTable(DataTable[Text]):
         title = event.column_key.value or ""
         if self._by_title[title].sorts:
             self.sort_by(title, title == self.order and not self.reverse)
+
+
+@lru_cache(512)
+def _cell_line(
+    row: int, column: int, plain: str, own: str | Style, right: bool, base: Style, looks: Style,
+    above: Style, inside: int, padding: int,
+) -> list[list[Segment]]:  # fmt: skip
+    """A cell of ``inside`` columns and blanks on both sides. Most are the same as a second ago."""
+    looks = base + Style.from_meta({"row": row, "column": column}) + looks
+    if right:
+        plain = " " * (inside - cell_len(plain)) + plain
+    blanks = Segment(" " * padding, looks + above)
+    own = Style.parse(own) if isinstance(own, str) else own
+    return [[blanks, Segment(set_cell_size(plain, inside), looks + own + above), blanks]]

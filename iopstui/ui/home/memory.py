@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.figures.disk import DiskRates
-from iopstui.ui.home.rows import Activity, HomeAnswer
+from iopstui.model.figures.disk import Loads
+from iopstui.ui.home.rows import Activity, HomeAnswer, present_names
 
 BEGAN_S = monotonic()
 """The charts' axes begin when the program does."""
@@ -34,10 +34,16 @@ class HomeMemory:
     partitions: bool = False
     was_used: bool = False
 
-    def measure(self, rates: Mapping[str, DiskRates], now_s: float) -> None:
-        """Keep the rates of a second. A disk that is gone has none, also not its last ones."""
-        for name in {*self.activity, *(self.devices or ())}:
-            self.activity.setdefault(name, Activity()).add(rates.get(name), now_s)
+    def measure(self, loads: Loads, now_s: float) -> None:
+        """Measure a second of the disks that are there: many systems have hundreds of loop devices
+        without a file. A disk that is gone has no rates, also not its last ones."""
+        names = None if self.devices is None else present_names(self.devices)
+        rates = loads(names)
+        for name in names or ():
+            if name not in self.activity:
+                self.activity[name] = Activity()
+        for name, activity in self.activity.items():
+            activity.add(rates.get(name), now_s)
         self.answer.add(now_s, rates, self.devices or {})
         self.measured_s = now_s
 

@@ -274,7 +274,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if self._backend.loads is not None:
             if not self._memory.is_fresh(monotonic() - BEGAN_S):
                 self._memory.forget_figures()
-                self._backend.loads()
+                self._backend.loads(None)
             self.set_interval(LIVE_S, self._tick)
             self._last_answer = self._answer_now()
             self._show_answer(self._last_answer)
@@ -520,14 +520,14 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         """Update the disks' figures of this second; only changed cells are drawn."""
         if self._backend.loads is None:
             return
-        rates, now_s = self._backend.loads(), monotonic() - BEGAN_S
+        now_s = monotonic() - BEGAN_S
         self._ticks += 1
         reader = self._backend.use
         if reader is not None and reader.due and not self._reading_use and self._devices:
             self._reading_use = True
             self.run_worker(partial(self._read_use, now_s, dict(self._devices)), thread=True,
                             group="use")  # fmt: skip
-        self._memory.measure(rates, now_s)
+        self._memory.measure(self._backend.loads, now_s)
         self._last_answer = self._answer_now()
         if self.is_current:
             self._show_answer(self._last_answer)

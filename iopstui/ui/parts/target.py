@@ -85,7 +85,7 @@ class TargetKeys(Part):
         if self._is_home or memory is None or loads is None:
             return
         if not self.is_busy or len(memory.devices or ()) <= MOST_BESIDE_A_JOB:
-            memory.measure(loads(), monotonic() - BEGAN_S)
+            memory.measure(loads, monotonic() - BEGAN_S)
 
     def _open_session(self) -> OpenSession | None:
         """The session that continues while the home screen is open."""
