@@ -46,7 +46,7 @@ def test_a_large_one_is_told_once(make: Callable[[int], list[Frame]], words: str
 
 def test_the_message_names_a_longer_interval_and_fits_into_80_columns() -> None:
     (found,) = said(OverheadMonitor(0.5), frames(FRAMES, cpu=12.3))
-    assert "--interval 1 " in found and len("10:46  " + found) <= 80
+    assert "--interval 1 " in found and len(" 10:46  warning: " + found) <= 80
 
 
 def test_it_is_told_again_if_it_goes_on() -> None:

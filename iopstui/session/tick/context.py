@@ -96,8 +96,8 @@ class OverheadMonitor:
         cpu = _median(self._cpu)
         if cpu > CPU_LIMIT and self._is_due("cpu", frame.t):
             yield (
-                f"iopstui uses {cpu:.1f} % of a CPU and may slow the job: --interval "
-                f"{2 * self._interval_s:g} uses less"
+                f"iopstui uses {cpu:.1f} % of a CPU: --interval {2 * self._interval_s:g} slows the "
+                "job less"
             )
         skew = _median(self._skew)
         if skew > SKEW_LIMIT_MS and self._is_due("skew", frame.t):
