@@ -44,6 +44,11 @@ def test_a_large_one_is_told_once(make: Callable[[int], list[Frame]], words: str
     assert words in found
 
 
+def test_the_message_names_a_longer_interval_and_fits_into_80_columns() -> None:
+    (found,) = said(OverheadMonitor(0.5), frames(FRAMES, cpu=12.3))
+    assert "--interval 1 " in found and len(" 10:46  warning: " + found) <= 80
+
+
 def test_it_is_told_again_if_it_goes_on() -> None:
     assert len(said(OverheadMonitor(), frames(FRAMES + int(WARN_AGAIN_S), cpu=6.0))) == 2
 

@@ -49,7 +49,7 @@ def test_a_sentence_is_shortened_to_its_first_words() -> None:
         render_labels([(0, label), (30, "x")], rows=1)[0].split(" ▾x")[0].strip()
         == "▾the cache of the controller…"
     )
-    assert "▾the cache of… " in render_labels([(0, label), (20, "x")], rows=1)[0]
+    assert "▾the cache of the…  ▾x" in render_labels([(0, label), (20, "x")], rows=1)[0]
     assert render_labels([(0, label), (3, "x")], rows=1)[0].split() == ["▾", "▾x"]
 
 

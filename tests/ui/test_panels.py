@@ -600,3 +600,27 @@ def test_many_targets_say_how_many_are_not_shown() -> None:
     target = combine_targets([Target(DEVICE, f"/dev/loop{n}", f"loop{n}") for n in range(30)])
     line = text(bars.device_line(target, {}, 60, UTF8))
     assert "more" in line and len(line) == 60
+
+
+def test_the_map_of_completions_has_no_more_rows_than_it_needs() -> None:
+    assert registry.heights(registry.PANELS, 2)["completions"] == 5  # title, marks, two CPUs, time
+    assert registry.heights(registry.PANELS, 64)["completions"] == 9
+    assert registry.heights(registry.PANELS)["completions"] == 9, "the CPUs are not known yet"
+
+
+@pytest.mark.parametrize("size", [(160, 45), (200, 50)])
+async def test_the_job_does_not_stick_to_the_devices_facts(size: tuple[int, int]) -> None:
+    app = make()
+    async with app.run_test(size=size) as pilot:
+        fake = await running(app, pilot, 3)
+        fake.finish(interrupted=True)
+        await settle(pilot)
+        assert isinstance(app.screen, Dashboard)
+        head = app.screen.panels["header"].text()
+        assert re.search(r"\S {2,}stopped ", head)
+
+
+def test_two_blanks_precede_the_time_of_a_stopped_run() -> None:
+    run = state(STARTED, ready(15), StepFinished(17.0, 1, 0, "", True))
+    for width in range(60, 100):
+        assert "read only after" not in text(bars.job_line(run, "x", width, UTF8))

@@ -17,7 +17,7 @@ from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.model.block.topology import Topology
 from iopstui.model.cgroups import DiskUse, GroupRates
 from iopstui.model.metrics.aws import VolumeGrowth
-from iopstui.model.metrics.probe import LATENCY, PARTS
+from iopstui.model.metrics.probe import LATENCY, PARTS, ProbeInterval
 from iopstui.ui.dashboard.pages import cgroups_view, processes_view
 from iopstui.ui.dashboard.pages.probe_view import rows, task_rows
 from iopstui.ui.draw.style import ASCII, UTF8, WARNING, Charset
@@ -281,6 +281,22 @@ def test_tasks_are_sorted_by_any_column() -> None:
     assert sorted_by("p50")[0] == "b"
     assert "p99" in processes_view.orders(state, None)
     assert "p99" not in processes_view.orders(LiveState(), None)
+
+
+def test_a_narrow_list_of_tasks_on_several_disks_names_the_disk() -> None:
+    state = probed()
+    assert state.probe_frame is not None and state.probe_frame.probe is not None
+    shown_frame, probe = state.probe_frame, state.probe_frame.probe
+    one = replace(probe, tasks=(replace(probe.tasks[0], disk="vda"),))
+    two = replace(probe, tasks=(*one.tasks, replace(probe.tasks[0], disk="loop0")))
+
+    def head(shown: ProbeInterval) -> list[str]:
+        state.apply(FrameReady(shown_frame.t, replace(shown_frame, probe=shown)))
+        (_, titles, *_) = task_rows(state, shown, 76, UTF8)
+        return "".join(text for text, _ in titles).split()
+
+    assert "disk" not in head(one) and "p50" in head(one)
+    assert "disk" in head(two) and "p99" in head(two)
 
 
 def test_cgroups_show_their_waits_and_limits() -> None:

@@ -36,6 +36,12 @@ def seq(app: ReplayApp) -> int:
     return app.state.frame.seq if app.state.frame else -1
 
 
+async def test_the_keys_of_a_replay_with_marks_name_the_next_mark() -> None:
+    app = replay(paused=True)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await wait_until(pilot, lambda: shows(app, "n Next mark"))
+
+
 async def test_a_replay_plays_to_its_end_and_restarts() -> None:
     app = replay()
     async with app.run_test(size=WIDE) as pilot:
@@ -111,6 +117,9 @@ async def test_the_pages_on_who_have_the_users_of_a_flight_recording(tmp_path: P
     app = ReplayApp(session, UTF8)
     async with app.run_test(size=WIDE) as pilot:
         await wait_until(pilot, lambda: app.state.t > 4)
+        day, end = session.time_text(session.end).rsplit(" ", 1)
+        assert shows(app, f" / {end} ") and screen_text(app).count(day) == 1, "the day once"
+        assert not shows(app, "n Next mark"), "it has none"
         await pilot.press("u")
         await settle(pilot)
         assert shows(app, "Who used the disks is not known for this second.")

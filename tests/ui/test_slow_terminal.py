@@ -44,12 +44,12 @@ async def test_frames_are_kept_and_only_paints_are_dropped() -> None:
         assert app.state.frame.t == 6
         assert len(app.state.history) == 6
         assert terminal.paints == 1
-        assert not shows(app, "paints dropped")
+        assert not shows(app, "skipped")
         terminal.is_behind, terminal.lag_s = False, 5.0
         app.feed.terminal_ready()
         await pilot.pause()
         assert terminal.paints == 2
-        assert shows(app, "data 5 s old, 4 paints dropped")
+        assert shows(app, "data 5 s old, slow terminal: 4 updates skipped")
 
 
 async def test_an_idle_terminal_that_caught_up_is_not_repainted() -> None:

@@ -335,3 +335,14 @@ async def test_on_a_small_terminal_the_tab_and_the_key_lead_to_who_it_is() -> No
 def test_only_who_does_half_of_it_is_named_in_a_sentence() -> None:
     assert who_panel.sentence(None, TARGET) == ""
     assert who_panel.sentence(replace(USE, users=(BACKUP,)), TARGET) == ""
+
+
+def test_a_row_that_no_unknown_rest_needs_shows_one_more_user() -> None:
+    small = [replace(HOG, pid=n, read_s=25.0 * MIB) for n in range(4)]
+    use = DiskUse(9.0, 1.0, tuple(small), as_root=True,
+                  disks={"nvme0n1": (100.0 * MIB, 0.0, 1.0)})  # fmt: skip
+    lines = panel(use, height=7)
+    assert sum("fio --name=hog" in line for line in lines) == 4
+    known = panel(replace(use, disks={"nvme0n1": (200.0 * MIB, 0.0, 1.0)}), height=7)
+    assert sum("fio --name=hog" in line for line in known) == 3
+    assert "by nobody that can be named" in known[-2]

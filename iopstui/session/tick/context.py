@@ -74,7 +74,8 @@ class OverheadMonitor:
     exceeds a limit: own CPU time in percent of one CPU, or the distance between fio's and the
     kernel's reading in milliseconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, interval_s: float = 1.0) -> None:
+        self._interval_s = interval_s
         self._cpu: deque[float] = deque(maxlen=FRAMES)
         self._skew: deque[float] = deque(maxlen=FRAMES)
         self._step = 0
@@ -95,8 +96,8 @@ class OverheadMonitor:
         cpu = _median(self._cpu)
         if cpu > CPU_LIMIT and self._is_due("cpu", frame.t):
             yield (
-                f"iopstui uses {cpu:.1f} % of a CPU, which may slow the job. Use a longer "
-                "--interval or --refresh, or --cpu to keep it off the job's CPUs."
+                f"iopstui uses {cpu:.1f} % of a CPU: --interval {2 * self._interval_s:g} slows the "
+                "job less"
             )
         skew = _median(self._skew)
         if skew > SKEW_LIMIT_MS and self._is_due("skew", frame.t):

@@ -92,7 +92,7 @@ class Sampling:
         self._builder = self._new_builder()
         self._stalls = StallWatch()
         self._disturbances: DisturbanceMeter | None = None
-        self._overhead_monitor = OverheadMonitor()
+        self._overhead_monitor = OverheadMonitor(request.interval_s)
         self._guards = GuardTime()
         self._pinning = (0, Pinning())
         self._seq = 0

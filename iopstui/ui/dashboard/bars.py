@@ -189,7 +189,7 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
         long, short = experiment.progress(), experiment.progress(short=True)
         progress = long if len(long) + 2 <= line.free else short
         return line.add_right((f" {progress} ", BOLD)).build()
-    before: Piece = (" ", None)
+    before: Piece = ("  ", None)
     forms = [[before, *_progress_pieces(state, charset, bar)] for bar in (BAR, SHORT_BAR, 0)]
     clock = _wall_clock(state)
     # prefer the time of day to a long bar

@@ -408,7 +408,10 @@ class Dashboard(CanvasScreen):
         target = self.controller.target
         without = self.overlay.active or (target is not None and not target.devices_below)
         further = {} if without else {layout.CHARTS: overlay.HEIGHT}
-        more = registry.heights(self.panes) | further
+        more = registry.heights(self.panes)
+        if height - strip >= layout.FULL_HEIGHT + sum(more.values()):
+            more = registry.heights(self.panes, self.cpu_rows())
+        more |= further
         if not self._fio_placed and layout.RUNS in more:
             more[layout.RUNS] = height  # none fits: its tab stays
         return layout.plan(
@@ -560,7 +563,7 @@ class Dashboard(CanvasScreen):
         state, width, charset = self.shown_state, plan.header.width, self.charset
         if plan.header.height == 1:
             job = min(width * 11 // 20, JOB_WIDTH)
-            title = self.title_line(width - job)
+            title = (*self.title_line(width - job - 1), (" ", None))
             self.panels["header"].show(
                 [(*title, *bars.job_line(state, self.next_job, job, charset))]
             )

@@ -169,7 +169,7 @@ WIDE_ALONE = dict.fromkeys(
 """Columns that only a terminal of at least this width shows."""
 UNSORTED = frozenset({"what", "seconds", "ended"})
 MIN_CHANGE, FRAME, PADDING = 12, 5, 2
-MAX_WIDTH = 160
+MAX_WIDTH = 220
 """The box's maximum width in columns, as in the style sheet."""
 
 
@@ -242,6 +242,7 @@ class RunsList(TypeToFilter, Modal[None]):
         frame, width = self._state().frame, self.app.size.width
         on_nfs = frame is not None and frame.share is not None and frame.share.smb is None
         hidden = {"aqu_sz" if on_nfs else "rtt_ms",
+                  *["to_base"] * (self._state().runs.base is None),
                   *(name for name, least in WIDE_ALONE.items() if width < least)}  # fmt: skip
         return dict.fromkeys(column.title for column in self._columns if column.id not in hidden)
 

@@ -65,8 +65,9 @@ class ReplayKeys(Part):
     @property
     def position_text(self) -> str:
         mode = "FOLLOW" if self._session.growing else "REPLAY"
-        session = self._session
-        return f"{mode} {session.time_text(session.at)} / {session.time_text(session.end)}"
+        at, end = map(self._session.time_text, (self._session.at, self._session.end))
+        day, _, clock = end.rpartition(" ")
+        return f"{mode} {at} / {clock if at.rpartition(' ')[0] == day else end}"
 
     @property
     def pace_text(self) -> str:
@@ -76,6 +77,10 @@ class ReplayKeys(Part):
     def mode(self) -> str | None:
         """Always REPLAY."""
         return REPLAY
+
+    @property
+    def has_marks(self) -> bool:
+        return bool(self._session.marks)
 
     def pause(self) -> None:
         """Pause or resume; at the end, play from the beginning."""
@@ -161,6 +166,7 @@ class ReplayKeys(Part):
         ),
         Action(
             "next_mark", (Key("n", "n"),), next_mark, help="to the next mark", place=35,
+            footer=(Footer("Next mark", {REPLAY: 35}, when=lambda replay: replay.has_marks),),
         ),
         Action(
             "go_to", (Key("g", "g"),), ask_time, title="Go to a time",
@@ -172,6 +178,6 @@ class ReplayKeys(Part):
         ),
         Action(
             "next_sample", (Key("full_stop", "."),), next_sample, help="next sample", place=50,
-            footer=(Footer("Next", {REPLAY: 60}),),
+            footer=(Footer("Next sample", {REPLAY: 60}),),
         ),
     )  # fmt: skip

@@ -86,7 +86,7 @@ def drive_wear(evidence: Evidence) -> Finding | None:
         if parts:
             return Finding(
                 "wear",
-                f"{name}: {' and '.join(parts)} (SMART): its performance may not be that of a "
+                f"{name}: {' and '.join(filter(None, (', '.join(parts[:-1]), parts[-1])))} (SMART): its performance may not be that of a "
                 "healthy drive",
                 advise("health", name),
                 disk=_namespace(name, evidence),

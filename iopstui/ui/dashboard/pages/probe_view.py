@@ -236,15 +236,17 @@ def _matrix(matrix: CompletionMatrix, width: int, charset: Charset) -> list[Row]
 
 
 def task_columns(state: LiveState) -> tuple[Column, ...]:
-    """The columns of processes. Names are sorted from A on, figures from the largest on."""
+    """The columns of processes. Names are sorted from A on, figures from the largest on. Where the
+    processes use several disks, a narrow terminal leaves out p50, not the disk."""
+    several = state.probe is not None and len({task.disk for task in state.probe.tasks}) > 1
     return (
         process_column(state, 18),
         Column("pid", "pid", 8, sorts=UP),
-        Column("disk", "disk", 9, lambda name: f.cut(printable(name), 9), rank=1),
+        Column("disk", "disk", 9, lambda name: f.cut(printable(name), 9), rank=int(not several)),
         _OF_TASK["read_iops"].screen_column(title="read/s", sorts=DOWN),
         _OF_TASK["write_iops"].screen_column(title="write/s", sorts=DOWN),
         _OF_TASK["bw"].screen_column(title="MiB/s", sorts=DOWN),
-        _OF_TASK["p50"].screen_column(DEVICE, sorts=DOWN),
+        _OF_TASK["p50"].screen_column(DEVICE, sorts=DOWN, rank=int(several)),
         _OF_TASK["p99"].screen_column(sorts=DOWN),
         Column("group", "cgroup", 29, lambda name: f.cut(printable(name) or f.MISSING, 29), rank=2),
     )
@@ -271,7 +273,8 @@ def task_rows(
     if words:
         return [title, *table_rows]
     note = (
-        "kworker: the kernel writing back for other processes. Latencies here are accurate to 6 %."
+        "kworker: the kernel, for other processes: it writes their data back, or does the I/O of a "
+        "loop device. Latencies here are accurate to 6 %."
     )
     return [title, *table_rows, *wrap(width, charset, note), message(width, charset, "")]
 

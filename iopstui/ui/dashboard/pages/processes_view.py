@@ -82,8 +82,10 @@ class RecordedProcesses:
 
 NUMBERS, LATENCIES = 9 + 11 + 13 + 15, 2 * 9
 """Cells of the columns beside the name, and of those that the probe adds."""
-SHARES = 9 + 11 + 10 + 9
+USER = 11
+SHARES = 9 + USER + 10 + 9
 """Cells of the columns beside the name in the list of one disk."""
+LEAST_NAME = 24
 
 
 def orders(
@@ -107,7 +109,7 @@ def _columns(
     users = [Column("", "user", 10, lambda name: f.cut(printable(name), 10), left=True, rank=2,
                     read=lambda one: source.user(one.pid))] if source else []  # fmt: skip
     columns = (
-        process_column(state, max(24, width - numbers), source.command if source else None),
+        process_column(state, _name_width(width, numbers), source.command if source else None),
         Column("pid", "pid", 8, sorts=UP),
         *users,
         Column("read_s", "read MiB/s", 12, f.mib, style=DEVICE, sorts=DOWN),
@@ -125,6 +127,13 @@ def _columns(
     return (*columns, column("p50", 0), column("p99", 1))
 
 
+def _name_width(width: int, others: int) -> int:
+    """The width of the column with the names. ``others`` is that of all others; where they leave
+    too little, the user's is left out (``Column.rank``)."""
+    space = width - others
+    return space if space >= LEAST_NAME else max(LEAST_NAME, space + USER)
+
+
 def _process_probe(state: LiveState) -> ProbeInterval | None:
     """The probe's interval, if the probe counts processes."""
     probe = state.probe
@@ -136,7 +145,7 @@ def _disk_columns(disk: UsersOfDisk, state: LiveState, width: int) -> tuple[Colu
     names = (*disk.target.opened, *disk.target.tree)
     latencies = {one.pid: request_latency(one.pid or 0, names, [probe] if probe else [])
                  for one in disk.shares}  # fmt: skip
-    space = max(24, width - SHARES - (LATENCIES if probe is not None else 0))
+    space = _name_width(width, SHARES + (LATENCIES if probe is not None else 0))
 
     def label(one: Share) -> str:
         user = users.get(one.pid or 0)

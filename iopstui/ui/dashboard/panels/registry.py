@@ -25,6 +25,8 @@ from iopstui.ui.draw.rows import Piece, Row, pad
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.state.live import LiveState
 
+COMPLETIONS = "completions"
+
 
 @dataclass(frozen=True, slots=True)
 class PanelData:
@@ -151,7 +153,7 @@ PANELS: tuple[Panel, ...] = (
         value=lambda s: runs_panel.value(s.state),
     ),
     Panel(
-        "completions",
+        COMPLETIONS,
         lambda s, width, height: completions_panel.rows(
             s.state, s.window, width, height, s.charset, s.cursor, s.has_controls
         ),
@@ -170,7 +172,10 @@ def tabs(panels: Sequence[Panel] | None = None, titles: Sequence[str] = TABS) ->
     return (*titles, *(panel.tab for panel in panels_shown if panel.tab))
 
 
-def heights(panels: Sequence[Panel]) -> dict[str, int]:
+def heights(panels: Sequence[Panel], cpus: int = 0) -> dict[str, int]:
     """The preferred heights, by name, of the panels with a tab when the whole dashboard is
-    shown."""
-    return {panel.name: panel.height for panel in panels if panel.tab}
+    shown on a machine with ``cpus``."""
+    sizes = {panel.name: panel.height for panel in panels if panel.tab}
+    if cpus and COMPLETIONS in sizes:
+        sizes[COMPLETIONS] = min(sizes[COMPLETIONS], completions_panel.FRAME_ROWS + cpus)
+    return sizes

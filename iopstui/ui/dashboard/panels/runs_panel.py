@@ -25,7 +25,9 @@ from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, KEY, MARK, Charset
 from iopstui.ui.state.live import LiveState
 
 HEIGHT = 8
-MIN_WHAT, MAX_WHAT = 27, 66
+MIN_WHAT, LEAST_WHAT, MAX_WHAT = 33, 27, 66
+FULL_WHAT_FROM = 68
+"""From this width on, the first column has room for a job such as "randread 4k QD 32 × 1 job"."""
 _WIDTHS = {"iops": 6, "bw": 6, **dict.fromkeys(LATENCIES, 7), "util": 5, "seconds": 4}
 _TITLES = {"to_before": "before", "util": "util%"}
 _STYLES = {"iops": FIO, "to_before": BOLD}
@@ -44,7 +46,8 @@ def _columns(base: int | None, shared: bool) -> list[Column]:
         for column in RUN_COLUMNS[2:]
     )  # fmt: skip
     columns = [RTT if shared and column.id == "aqu_sz" else column for column in columns]
-    return [*columns[:2], against_base(base), *columns[2:], replace(ended, form=_ending)]
+    to_base = [] if base is None else [against_base(base)]
+    return [*columns[:2], *to_base, *columns[2:], replace(ended, form=_ending)]
 
 
 @lru_cache(8)
@@ -52,7 +55,8 @@ def _table(base: int | None, shared: bool, width: int, charset: Charset) -> Tabl
     """The table; its columns depend on the width and on whether the runs are on NFS."""
     columns = _columns(base, shared)
     spare = width - sum(column.cells for column in columns)
-    return Table(columns, min(MAX_WHAT, max(MIN_WHAT, spare)), width, charset)
+    least = MIN_WHAT if width >= FULL_WHAT_FROM else LEAST_WHAT
+    return Table(columns, min(MAX_WHAT, max(least, spare)), width, charset)
 
 
 def _body(state: LiveState, rows: Sequence[RunRow], width: int, charset: Charset) -> list[Row]:
@@ -81,7 +85,7 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, next_job: 
         text = (
             f"none yet: r runs {printable(next_job)}; each change with [ ] {{ }} b starts another"
         )
-        text = text if next_job else "none: no job was given"
+        text = text if next_job else "none so far"
         return pad([title, *wrap(width, charset, text)], height, width)
     return pad([title, *_body(state, runs_shown, width, charset)], height, width)
 

@@ -87,7 +87,9 @@ def rows(
     shares = shares_of(use, target, seconds)
     users = {user.pid: user for user in use.users}
     disks = (*target.opened, *target.tree)
-    shown = shares[: max(0, height - 4)]
+    rest = 1 - sum(share.share for share in shares)
+    names_rest = bool(shares) and rest >= LEAST_REST
+    shown = shares[: max(0, height - 3 - names_rest)]
     latencies: list[Latency] = [(None, None)] * len(shown)
     if probe is not None and PROCESSES in probe.parts and width >= LATENCY_FROM:
         latencies = [request_latency(share.pid or 0, disks, [probe]) for share in shown]
@@ -97,8 +99,7 @@ def rows(
     for share, latency in zip(shown, latencies, strict=True):
         user = users.get(share.pid or 0)
         body.append(_row(share, user, width, charset, latency if timed else None))
-    rest = 1 - sum(share.share for share in shares)
-    if shares and rest >= LEAST_REST:
+    if names_rest:
         body.append(message(width, charset, _fitting(rest_texts(use, rest), " ", width - 1)))
     if not shares:
         body += wrap(width, charset, nobody(use, target))

@@ -70,7 +70,7 @@ def _shorter_values(text: str) -> list[str]:
         changed = len(parts) == 1 and len(parts[0]) > 3
         return [f"{parts[0][0]} {values}", " ".join(parts[0][1:]), values] if changed else [values]
     first = text.split()
-    return [" ".join(first[:count]) + "…" for count in (5, 3, 2, 1) if count < len(first)]
+    return [" ".join(first[:count]) + "…" for count in range(len(first) - 1, 0, -1)]
 
 
 # A row below a chart: the values of an option as steps, on the chart's time axis.

@@ -83,6 +83,7 @@ def test_new_media_errors() -> None:
         ({"critical_warning": 1, "spare": 4}, "spare blocks are below the threshold"),
         ({"spare": 9}, "9 % of its spare blocks are left, its threshold is 10 %"),
         ({"critical_warning": 0b1100}, "reliability is degraded and it is read-only"),
+        ({"critical_warning": 0b1101}, "the threshold, its reliability is degraded and it is"),
         ({"used": 104}, "104 % of its rated endurance"),
     ],
 )
