@@ -4,6 +4,7 @@ Live and recorded events give the same rows on the screen, in reports and in rep
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from iopstui import format as f
@@ -48,6 +49,8 @@ COMPARED_S = 1.5
 MOST_DIFFERENCES = 2
 _TIMES = ("runtime", "timeout", "ramp_time", "startdelay", "time_based")
 """How long a run measures, which changes nothing in what it measures."""
+_OTHERS_DID = r"others did at least (\S+(?: [KMGT]?i?B)?) of .*?( I/Os)? a second on ([^ ,]+)"
+_FULL_CPU = r"CPU [\d, -]+ (?:was|were) full"
 DISTURBED = "~"
 """Mark before a run, or a point, that was disturbed; its outcome says by what."""
 MEAN = MEANS["clat"].screen_column(id="mean_ns", width=6, rank=7, read=None)
@@ -177,6 +180,19 @@ def means_text(row: RunRow, latencies: Sequence[str] = TAIL) -> str:
         if column.id in latencies and (ns := getattr(row, column.id)) is not None:
             text += f", {column.title} {f.latency(ns)}"
     return text
+
+
+def brief_reason(disturbed: Sequence[str]) -> str:
+    """The first reason (model/experiment/disturbance.py) in a few words that follow the IOPS: "
+    beside ≥ 40 MiB/s of others on vda"; ", disturbed" if there are none for it; "" without a
+    reason."""
+    for reason in disturbed:
+        if match := re.match(_OTHERS_DID, reason):
+            amount, ios, disk = match.groups(default="")
+            return f" beside ≥ {amount}{ios}/s of others on {disk}"
+        if re.match(_FULL_CPU, reason):
+            return " with CPUs full of other programs"
+    return ", disturbed" if disturbed else ""
 
 
 def change_text(row: RunRow) -> str:

@@ -18,6 +18,7 @@ from iopstui.events import (
     FindingReported,
     FrameReady,
     Notice,
+    PointStarted,
     StepFinished,
     StepStarted,
 )
@@ -248,6 +249,37 @@ def test_the_sign_of_a_result_is_explained_before_it_is_compared() -> None:
     assert said is not None and said.state == WARNING
     end, change = said.text.index("at its end the job waits"), said.text.index(" % to run 1")
     assert end < change and said.text.endswith("(iodepth 1 → 2)")
+
+
+@pytest.mark.parametrize(
+    ("reasons", "brief"),
+    [
+        (("others did at least 35.7 MiB of 169 MiB a second on vda, on which loop2 lies (reads)",),
+         " beside ≥ 35.7 MiB/s of others on vda"),
+        (("others did at least 53.0k of 82.2k I/Os a second on vda (reads)", "CPU 1 was full: x"),
+         " beside ≥ 53.0k I/Os/s of others on vda"),
+        (("CPU 0, 1 were full: other programs used at least 86 % of a CPU there",),
+         " with CPUs full of other programs"),
+        (("interrupt 9 moved from CPU 1 to CPU 0",), ", disturbed"),
+    ],
+)  # fmt: skip
+def test_a_short_line_has_what_disturbed_the_run(reasons: tuple[str, ...], brief: str) -> None:
+    state, t = LiveState(), 10.0
+    state.apply(ExperimentStarted(0.0, Plan(("j",), {}, (parse_axis("iodepth=1,4"),))))
+    state.apply(PointStarted(0.0, 0, 2, "iodepth=1", 0.0))
+    for step in (1, 2):
+        state.apply(StepStarted(t, step, "randread-4k", "randread 4k", (), True))
+        for second in range(2):
+            made = fakes.frame(int(t) + second + 1, fakes.interval(second + 2, 60))
+            state.apply(FrameReady(made.t, replace(made, step=step)))
+        t += 10.0
+        state.apply(StepFinished(t, step, 0, "", False, disturbed=reasons))
+        state.apply(ExperimentFinished(t, 1, 2))
+    state.experiment = None
+    said = run_result(state)
+    assert said is not None and said.text.startswith("Run 2 (1: sweep) ended 0 s ago: 4")
+    assert f" IOPS{brief}, 1" in said.text and f"disturbed: {'; '.join(reasons)}" in said.text
+    assert f"IOPS{brief}" in text(said, 80) and len(text(said, 80)) <= 80
 
 
 def test_what_is_worse_than_a_result_is_said_first() -> None:

@@ -497,6 +497,22 @@ async def test_a_result_outlives_its_disk() -> None:
     assert printed.splitlines()[:2] == [head, first]
 
 
+async def test_at_the_end_each_experiment_s_answer_is_printed() -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=SMALL) as pilot:
+        app = pilot.app
+        assert isinstance(app, IopstuiApp)
+        for plan in (lab.SWEEP, lab.COMPARE, replace(lab.SWEEP, jobs=("other",))):
+            under = await begin(pilot, plan, plan.points, running=False)
+            under.end(plan.points)
+            await pilot.pause()
+            await pilot.press("escape")
+    ((_, _, _, printed),) = app.session_runs
+    first, second, *last = printed.splitlines()
+    assert first.startswith("randread-4k on nvme0n1: sweep: done, 7 points: Take iodepth=16 ")
+    assert second.startswith("randread-4k on nvme0n1: comparison: done, 8 runs: ")
+    assert last[0] == "other on nvme0n1: sweep: done, 7 points" and len(last) > 1
+
+
 async def test_the_form_reopens_with_its_last_values() -> None:
     background = lab.FakeLaboratory()
     async with lab.make(background).run_test(size=LARGE) as pilot:

@@ -111,8 +111,8 @@ class AnswerTotal:
 # through which the disk is used, who uses it. The process number always stays.
 
 
-_ASIDES = re.compile(r" \((?:last |\d+:\d\d)[^()]*\)")
-"""The age of a comparison, and the seconds of a finding."""
+_ASIDES = re.compile(r" \((?:last |\d+:\d\d|\d+(?: to \d+)?: )[^()]*\)")
+"""The age of a comparison, the seconds of a finding, and which runs were points before a run."""
 _NUMBER = re.compile(r"(?<![\w(/.-])\d")
 """A figure, but neither a process number nor a digit in a name."""
 _PART_ENDS = re.compile(r"(?:[;:.]|,(?! (?:but|and|or|not|none)\b)) ")

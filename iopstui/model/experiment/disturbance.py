@@ -5,6 +5,7 @@ run (model/findings/accounts.py): the device's sums less the most that the job c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isinf
@@ -58,6 +59,8 @@ READ_S, UNKNOWN_SKEW_S = 0.02, 0.2
 clock shows it."""
 MIN_INTERRUPTS_PER_S = 100.0
 ONE_CPU_SHARE = 0.8
+_FIGURES = re.compile(r"\d[\d.]*k?(?: [KMGT]iB)?| \([^()]*\)")
+"""What differs between the same disturbances of several runs."""
 _NO_IO_ENGINES = ("null", "cpuio")
 
 
@@ -453,7 +456,10 @@ def disturbance_text(runs: Sequence[_Measured], unit: str = "run") -> str:
     did = did if round(max(shares)) else ""
     which = f"worst {unit}: " if len(disturbed) > 1 else ""
     share = f"{len(disturbed)} of {units.counted(len(runs), unit)}"
-    text = f"{share}, {did}{which}{'; '.join(worst.disturbed)}"
+    alike = {_FIGURES.sub("", reason): reason for reason in reversed(worst.disturbed)}
+    reasons = [reason for reason in worst.disturbed if reason in alike.values()]
+    which += "in one of its runs " if len(reasons) < len(worst.disturbed) else ""
+    text = f"{share}, {did}{which}{'; '.join(reasons)}"
     return f"{text}; {moved}" if moved else text
 
 

@@ -8,7 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from iopstui.format import counted, first_of, latency, mib, number
-from iopstui.model.experiment.disturbance import disturbance_text, moved_between, uncertainty_text
+from iopstui.model.experiment.disturbance import (
+    FULL_CPU_PERCENT,
+    disturbance_text,
+    moved_between,
+    span_text,
+    uncertainty_text,
+)
 from iopstui.model.experiment.plan import HOSTS, JOB, Axis, Plan, point_indexes
 from iopstui.model.experiment.point import LittlesLaw, Point, littles_law_of_runs, merge_runs
 from iopstui.model.experiment.ramp import ENOUGH_SHARE, LOAD_OPTIONS
@@ -20,6 +26,8 @@ if TYPE_CHECKING:
 
 RISING = (HOSTS, *LOAD_OPTIONS)
 """Axes whose points form a curve: larger values are more load."""
+CPU_WAIT_SHARE = 0.2
+"""From this share of the I/Os in flight on, waiting for a CPU is named as a limit of a point."""
 NOISE_DIP = 0.10
 """Without repeats, IOPS that fall and rise again between points by this share count as noise."""
 OTHER_IO_SHARE = 0.10
@@ -213,6 +221,7 @@ def curve_text(curve: LoadCurve[PointT]) -> str:
     start = f"{start}, with {fixed}" if start and fixed else start or (fixed and f"With {fixed}")
     take = f"{start}, take" if start else "Take"
     at = f"{names[place]}{_reason(curve)}: {_figures(points[place])}"
+    enough = place
     if most != place and points[most].iops >= (1 + NOISE_DIP) * points[place].iops > 0:
         enough = _least_with_enough(points)
         why = _why_enough(points, names, enough, most)
@@ -221,7 +230,58 @@ def curve_text(curve: LoadCurve[PointT]) -> str:
     else:
         text = f"{take} {at}{_beside_the_least(points, names, place)}"
         text += _beside_the_most(points, names, place)
-    return f"{text}." if doubtful else f"{text}. {_certainty(curve)}."
+    cpu, alike = cpu_limit_text(points, names, (enough, place)), _alike_text(curve, enough)
+    certainty = "" if doubtful else f"{_certainty(curve)}."
+    return " ".join(filter(None, (f"{text}.", alike, cpu, certainty)))
+
+
+def _alike_text(curve: LoadCurve[PointT], index: int) -> str:
+    """A sentence on the points whose IOPS the repeats can't tell from those of the point at
+    ``index``; "" if there are none."""
+    within = [event.point.iops_within for event in curve.points]
+    at = within[index]
+    if at is None:
+        return ""
+    alike = [n for n, other in enumerate(within)
+             if other is not None and other[0] <= at[1] and at[0] <= other[1]]  # fmt: skip
+    if len(alike) < 2:
+        return ""
+    *values, last = (name.partition("=")[2] for name in (curve.names[n] for n in alike))
+    names = f"{curve.axis.name}={', '.join(values)} and {last}"
+    return f"The 95 % intervals of the IOPS of {names} overlap."
+
+
+def cpu_limit_text(
+    points: Sequence[Point], names: Sequence[str], recommended: Sequence[int]
+) -> str:  # fmt: skip
+    """A sentence if a good part of the I/Os of a recommended point, or those of most points, waited
+    for a CPU, so that another disk may do no more here; "" otherwise."""
+    held = [n for n, point in enumerate(points) if (cpu_wait_share(point) or 0.0) >= CPU_WAIT_SHARE]
+    place = next((n for n in recommended if n in held), None)
+    if place is None and 2 * len(held) <= len(points):
+        return ""
+    of_all = f"At {len(held)} of {counted(len(points), 'point')}"
+    where = of_all if place is None else f"At {names[place]}"
+    shown = held if place is None else [place]
+    shares = [100 * (cpu_wait_share(points[n]) or 0.0) for n in shown]
+    full = all(cpus_are_full(points[n]) for n in shown)
+    return (
+        f"{where} {span_text(min(shares), max(shares))} of the I/Os in flight wait for a CPU, not "
+        f"for the disk{': the CPUs are full' if full else ''}."
+    )
+
+
+def cpu_wait_share(point: Point) -> float | None:
+    """The share (0..1) of the I/Os in flight that waited for a CPU; ``None``: not known."""
+    if point.wait_cpu is None or not point.in_flight:
+        return None
+    return min(1.0, point.wait_cpu / point.in_flight)
+
+
+def cpus_are_full(point: Point) -> bool:
+    """Whether all CPUs were busy nearly all the time."""
+    loads = point.busy.values()
+    return bool(loads) and sum(loads) / len(loads) >= FULL_CPU_PERCENT
 
 
 def _most_index(points: Sequence[Point]) -> int:
@@ -528,7 +588,9 @@ def recommended_value(points: Sequence[Point], names: Sequence[str], varied: Seq
     like = (
         f"; within 10 %: {', '.join(close[:3])}{' ...' if len(close) > 3 else ''}" if close else ""
     )
-    return f"Take {names[place]}: {_figures(points[place])}, the most {unit}{like}. {sure}."
+    cpu = cpu_limit_text(points, names, (place,))
+    text = f"Take {names[place]}: {_figures(points[place])}, the most {unit}{like}."
+    return " ".join(filter(None, (text, cpu, f"{sure}.")))
 
 
 def _figures(point: Point) -> str:

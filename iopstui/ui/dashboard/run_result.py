@@ -8,7 +8,7 @@ from dataclasses import replace
 from iopstui import format as f
 from iopstui.model.answer.answer import CRITICAL, GOOD, OF_A_SECOND, SIGNS, WARNING, Answer
 from iopstui.model.metrics.run_history import DONE
-from iopstui.session.run_rows import change_text, means_text, run_figures
+from iopstui.session.run_rows import brief_reason, change_text, means_text
 from iopstui.ui.state.live import LiveState
 
 _FIRST_PART = re.compile(r"(?:Not the disk: )?[^:;]+")
@@ -76,12 +76,15 @@ def _run_text(state: LiveState, at_end: Answer | None, by_clock: bool) -> str:
         # the figures of its last second are not those of the run
         said = said.partition("; ")[2]
     said = f"at its end {_lowered(said)}" if said else ""
+    disturbed = f"disturbed: {'; '.join(row.disturbed)}" if row.disturbed else ""
+    iops, comma, others = means_text(row).partition(", ")
+    # a short line leaves out the other figures before what spoiled them all
+    means = f"{head}: {iops}{brief_reason(row.disturbed)}{comma}{others}"
     if at_end is not None and at_end.state != GOOD:
         # the sign is that of the end, and not of the difference to another run
-        disturbed = f"disturbed: {'; '.join(row.disturbed)}" if row.disturbed else ""
-        parts = (f"{head}: {means_text(row)}", said, change_text(row), disturbed)
+        parts = [means, said, change_text(row), disturbed]
     else:
-        parts = (f"{head}: {run_figures(row)}", said, "", "")
+        parts = [", ".join(filter(None, (means, change_text(row)))), disturbed, said]
     return "; ".join(filter(None, parts))
 
 

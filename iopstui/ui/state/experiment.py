@@ -242,6 +242,16 @@ class ExperimentState:
         return {**fields, "rounds": REPEATS} if self.plan.repeats == 1 else fields
 
     @property
+    def answer(self) -> tuple[str, str]:
+        """The jobs, and the progress with the first conclusion: ("randread-4k", "sweep: done, 7
+        points: Take iodepth=16 ...")."""
+        return self.jobs_text, ": ".join([self.progress(), *self.sentences()[:1]])
+
+    @property
+    def jobs_text(self) -> str:
+        return printable(", ".join(self.plan.jobs))
+
+    @property
     def repeat_advice(self) -> str:
         """What to press on the experiment's screen where its result is uncertain; "" if it is not,
         or not known yet."""
@@ -319,7 +329,7 @@ class ExperimentState:
 
 def result_text(state: ExperimentState, target: str) -> str:
     """The progress on ``target`` and the conclusions, as text without columns."""
-    head = f"{printable(', '.join(state.plan.jobs))} on {printable(target)}: {state.progress()}"
+    head = f"{state.jobs_text} on {printable(target)}: {state.progress()}"
     return "\n".join([head, *state.sentences()])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
@@ -79,6 +80,8 @@ SECONDS_BEFORE = 4
 """How many seconds before a change of a tunable the CPUs' completions are averaged, for
 comparison."""
 PROBE_STAYS_S = 10.0
+MAX_EARLIER = 20
+"""How many earlier experiments' answers are kept."""
 NEXT_KEYS = "r runs it again, [ ] iodepth, v all runs"
 
 
@@ -128,6 +131,10 @@ class LiveState:
     """The point of an experiment that is now being measured."""
     experiment: ExperimentState | None = None
     """The current or last experiment."""
+    earlier_answers: deque[tuple[str, str]] = field(
+        default_factory=lambda: deque(maxlen=MAX_EARLIER)
+    )
+    """The answers of the experiments before it."""
     t: float = 0.0
     total_s: int | None = None
     """Total duration of the current run in seconds, as far as fio knows it."""
@@ -357,6 +364,7 @@ class LiveState:
             case ExperimentStarted():
                 from iopstui.ui.state.experiment import ExperimentState
 
+                self._keep_answer()
                 self.experiment = ExperimentState(event.plan, event.t)
             case PointStarted():
                 self.point = event
@@ -376,13 +384,20 @@ class LiveState:
                 text = f"{outcome}: {event.done} of {event.total} {self._point_noun}s measured"
                 self.log.add_line(event.t, "info", text)
 
-    def experiment_text(self, target: str) -> str:
-        """The results of the last experiment on ``target``, as text; "" if there are none."""
-        if self.experiment is None or not self.experiment.points:
-            return ""
-        from iopstui.ui.state.experiment import result_text
+    def _keep_answer(self) -> None:
+        """Keep the answer of an experiment for the end of the session: the next one begins."""
+        if self.experiment is not None and self.experiment.points:
+            self.earlier_answers.append(self.experiment.answer)
 
-        return result_text(self.experiment, target)
+    def experiment_text(self, target: str) -> str:
+        """The answer of each earlier experiment on ``target`` in a line, then the results of the
+        last one, as text; "" if there are none."""
+        texts = [f"{jobs} on {printable(target)}: {rest}" for jobs, rest in self.earlier_answers]
+        if self.experiment is not None and self.experiment.points:
+            from iopstui.ui.state.experiment import result_text
+
+            texts.append(result_text(self.experiment, target))
+        return "\n".join(texts)
 
     @property
     def _point_noun(self) -> str:

@@ -24,6 +24,7 @@ from iopstui.model.findings.accounts import READS, Flow, beyond, sole_devices
 from iopstui.model.findings.evidence import JobShape
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import CpuLoad
+from iopstui.session.run_rows import brief_reason
 
 RAW = Target("device", "/dev/vda", "vda", ("vda",))
 DIRECTORY = Target("directory", "/mnt", "vda", ("vda",), fstype="ext4")
@@ -135,6 +136,7 @@ def test_the_reason_names_the_amounts_the_device_and_the_kind() -> None:
     large = found(frame(1000, 1000, size=1 << 20, iops=1000))
     assert large.reasons == ("others did at least 1.91 GiB of 1.95 GiB a second on vda",)
     flushes = found(frame(1000, 5000, flushes=5000, iops=1000))
+    assert brief_reason(reads.reasons) == " beside ≥ 53.0k I/Os/s of others on vda"
     assert flushes.reasons == (
         "others did at least 4.90k of 6.00k I/Os a second on vda (flushes)",
     )  # fmt: skip
@@ -240,6 +242,7 @@ def test_what_the_kernel_reads_ahead_of_a_loop_device_s_file_is_not_others() -> 
     meter.add(seconds)
     (reason,) = meter.result().reasons
     assert reason.endswith(", on which loop0 lies (reads; most of it: backupd on vda)")
+    assert brief_reason((reason,)) == " beside ≥ 346 MiB/s of others on vda"
     meter = DisturbanceMeter(target, DIRECT, most_of=lambda other: pytest.fail("nobody disturbs"))
     meter.add(replace(seconds, disks={"loop0": made.disk(1000), "vda": made.disk(1010)}))
     assert not meter.result().reasons
@@ -325,6 +328,15 @@ def test_texts_say_how_many_runs_by_what_and_by_how_much() -> None:
         "1 of 2 points, others did 12 % of the I/Os or bytes; little"
     )
     assert disturbance_text(runs[1:2]) == ""
+    # a point of three runs: what differs only in its figures is said once
+    often = (
+        "others did at least 130 MiB of 257 MiB a second on vda (reads; most of it: backupd 19141)",
+        "CPU 0 was full", "others did at least 1.2 GiB of 2 GiB a second on vda (reads)",
+    )  # fmt: skip
+    assert disturbance_text([Disturbed(0.66, often)]) == (
+        f"1 of 1 run, others did 66 % of the I/Os or bytes; in one of its runs {often[0]}; "
+        "CPU 0 was full"
+    )
     assert uncertainty_text(runs) == "others did up to 66 % of the I/Os or bytes"
     runs[0].others_on = runs[2].others_on = ("vda",)
     assert uncertainty_text(runs) == "others did up to 66 % of the I/Os or bytes of vda"

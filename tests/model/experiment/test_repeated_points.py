@@ -119,6 +119,27 @@ def test_a_knee_says_which_others_it_may_be() -> None:
     assert curve.knee is not None and curve.knee_within is None
 
 
+def test_points_whose_intervals_overlap_are_named() -> None:
+    plan = replace(LINE, repeats=5)
+    (curve,) = load_curves(plan, noisy(plan, 0.001))
+    apart = "The 95 % intervals of the IOPS of iodepth="
+    (noise,) = load_curves(plan, noisy(plan, 0.3))
+    told = curve_text(noise).partition(apart)[2].partition(" overlap.")[0]
+    named = told.replace(" and ", ", ").split(", ")
+    of = {dict(p.settings)["iodepth"]: p.point.iops_within or (0.0, 0.0) for p in noise.points}
+    assert len(named) > 1
+    assert any(
+        [name for name, (low, high) in of.items() if low <= at[1] and at[0] <= high] == named
+        for at in of.values()
+    )
+    single = replace(LINE, repeats=1)
+    assert apart not in curve_text(load_curves(single, noisy(single, 0.001))[0])
+    assert (
+        apart not in curve_text(curve)
+        or curve.points[-1].point.iops < 1.01 * curve.points[-2].point.iops
+    )
+
+
 @pytest.mark.parametrize(("last", "rising"), [(42_700, True), (37_000, False), (20_000, False)])
 def test_a_curve_that_still_rises_at_its_end_says_so(last: int, rising: bool) -> None:
     """5.6k, 12.0k ... 36.3k, 42.7k IOPS: a deeper queue may do more."""
@@ -276,3 +297,35 @@ def test_which_points_failed_and_why() -> None:
         for one in steps if ("iodepth", "4") in [(s.name, s.value) for s in one.settings]
     ]  # fmt: skip
     assert failure_lines(PLAN, failed) == ["failed: #3, #6, #9, #12: too deep"]
+
+
+@pytest.mark.parametrize(
+    ("held", "busy", "words"),
+    [
+        ({}, 99.0, ""),
+        ({64: 0.1}, 99.0, ""),
+        ({64: 0.37}, 99.0, "At iodepth=64 37 % of the I/Os in flight wait for a CPU, not for the "
+                           "disk: the CPUs are full."),
+        ({64: 0.37}, 60.0, "At iodepth=64 37 % of the I/Os in flight wait for a CPU, not for the "
+                           "disk."),
+        ({4: 0.5}, 99.0, ""),
+        ({1: 0.3, 2: 0.25, 4: 0.5, 8: 0.4}, 99.0,
+         "At 4 of 7 points 25 to 50 % of the I/Os in flight wait for a CPU, not for the disk: the "
+         "CPUs are full."),
+    ],
+)  # fmt: skip
+def test_a_sweep_says_that_its_points_wait_for_a_cpu(
+    held: dict[int, float], busy: float, words: str
+) -> None:
+    """The dashboard's answer said so during the points, and the sweep's result did not."""
+    plan = Plan(("j",), {}, (parse_axis("iodepth=1,2,4..64"),))
+    events = []
+    for n, event in enumerate(made_sweeps.finished(plan)):
+        depth = 2**n
+        waits = depth * held.get(depth, 0.0)
+        point = replace(event.point, iops=1000.0 * depth, latency_ns=1e6, wait_cpu=waits,
+                        busy={0: busy, 1: busy})  # fmt: skip
+        events.append(replace(event, point=point))
+    text = curve_text(load_curves(plan, events)[0])
+    assert text.startswith("Take iodepth=64 ")
+    assert (words in text) if words else ("wait for a CPU" not in text)
