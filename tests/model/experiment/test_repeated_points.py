@@ -121,7 +121,6 @@ def test_a_knee_says_which_others_it_may_be() -> None:
 
 def test_points_whose_intervals_overlap_are_named() -> None:
     plan = replace(LINE, repeats=5)
-    (curve,) = load_curves(plan, noisy(plan, 0.001))
     apart = "The 95 % intervals of the IOPS of iodepth="
     (noise,) = load_curves(plan, noisy(plan, 0.3))
     told = curve_text(noise).partition(apart)[2].partition(" overlap.")[0]
@@ -134,10 +133,6 @@ def test_points_whose_intervals_overlap_are_named() -> None:
     )
     single = replace(LINE, repeats=1)
     assert apart not in curve_text(load_curves(single, noisy(single, 0.001))[0])
-    assert (
-        apart not in curve_text(curve)
-        or curve.points[-1].point.iops < 1.01 * curve.points[-2].point.iops
-    )
 
 
 @pytest.mark.parametrize(("last", "rising"), [(42_700, True), (37_000, False), (20_000, False)])
