@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import experiment_fakes as lab
 import pytest
 import ui_fakes as fakes
 from test_app import make, running, settle, shows
@@ -336,6 +337,22 @@ def test_job_line_has_progress_and_eta() -> None:
     )
     ended = state(step_started, event, StepFinished(16.0, 1, 0, "", False))
     assert text(bars.job_line(ended, "x", 120, UTF8)).rstrip()[:-8].endswith("0:15  ")
+
+
+def test_after_a_sweep_the_job_line_names_the_next_run_not_the_last_point() -> None:
+    """A newcomer read "done randread-4k QD 256" and expected that depth from r."""
+    live_state = state(
+        lab.ExperimentStarted(0.0, lab.SWEEP),
+        lab.point_started(lab.SWEEP, 6),
+        replace(STARTED, t=0.0),
+        ready(15),
+        StepFinished(16.0, 1, 0, "", False),
+    )
+    assert "QD 32" in text(bars.job_line(live_state, "randread-4k", 120, UTF8))
+    live_state.apply(lab.ExperimentFinished(17.0, 7, 7))
+    line = text(bars.job_line(live_state, "randread-4k", 120, UTF8))
+    assert "no job running  r runs randread-4k" in line and "QD" not in line
+    assert "QD" in text(bars.job_line(live_state, "", 120, UTF8)), "a replay runs nothing"
 
 
 @pytest.mark.parametrize("width", range(60, 130, 5))

@@ -169,7 +169,7 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     """A line with the running job and its progress."""
     line = Line(width, charset).add(" ")
     step = state.step
-    if step is None:
+    if step is None or (job and _was_experiment_s(state)):
         return _idle_line(line, state, job)
     name, title = printable(step.job), printable(step.title)
     state_word = "●" if state.running else _end_word(state)
@@ -196,6 +196,13 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     choices = [*([*form, *clock] for form in forms), *forms]
     fits = (form for form in choices if sum(len(text) for text, _ in form) <= line.free)
     return line.add_right(*next(fits, forms[-1])).build()
+
+
+def _was_experiment_s(state: LiveState) -> bool:
+    """Whether the last run was one of an experiment that is over: the next one is another."""
+    experiment, rows = state.experiment, state.runs.rows
+    is_over = experiment is None or not experiment.active
+    return is_over and not state.running and bool(rows) and bool(rows[-1].experiment)
 
 
 def _idle_line(line: Line, state: LiveState, job: str) -> Row:
