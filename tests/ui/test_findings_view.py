@@ -6,7 +6,14 @@ import pytest
 import ui_fakes as fakes
 from test_app import WIDE, make, running, screen_text, settle, shows
 
-from iopstui.events import FindingEnded, FindingReported, StepFinished, StepStarted
+from iopstui.events import (
+    AnswerGiven,
+    FindingEnded,
+    FindingReported,
+    FrameReady,
+    StepFinished,
+    StepStarted,
+)
 from iopstui.model.answer.answer import GOOD, WARNING, Answer
 from iopstui.model.findings.advice import Advice, advise
 from iopstui.model.findings.finding import Finding, headline_of
@@ -160,6 +167,27 @@ def test_no_finding_is_not_said_of_the_answer(height: int) -> None:
         rows = draw(live_state, 100, height, UTF8, answer)
         shown = "".join(part for row in rows for part, _ in row)
         assert "No findings" in shown and ("besides the answer at the top" in shown) is besides
+
+
+def test_answers_of_the_last_minute_are_listed_below_that_of_now() -> None:
+    """A newcomer pressed f to read a headline to its end, and found another one there."""
+    answers = [(1, "cpus", "The CPUs are full (tasks wait 97 % of the time)"),
+               (70, "cpus", "The CPUs are full (tasks wait 93 % of the time)"),
+               (80, "busy", "vda is busy"), (90, "well", "vda answers in 1 ms")]  # fmt: skip
+    live_state = state()
+    for t, rule, words in answers:
+        live_state.apply(AnswerGiven(float(t), Answer("vda", rule, GOOD, words)))
+        live_state.apply(FrameReady(float(t), fakes.frame(t, None)))
+    rows = finding_line.list_rows(live_state, 120, UTF8, live_state.answer)
+    lines = ["".join(part for part, _ in row).strip() for row in rows]
+    assert lines[:4] == ["● vda answers in 1 ms", "", "Up to 1:20: vda is busy",
+                         "Up to 1:10: The CPUs are full (tasks wait 93 % of the time)"]  # fmt: skip
+    for t in range(141, 143):
+        live_state.apply(FrameReady(float(t), fakes.frame(t, None)))
+    assert not any("Up to 1:" in "".join(part for part, _ in row)
+                   for row in finding_line.list_rows(live_state, 120, UTF8, live_state.answer)), (
+        "that is long ago"
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("height", [2, 4])

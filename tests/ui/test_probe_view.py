@@ -358,3 +358,12 @@ async def test_tab_shows_cgroups_instead_of_processes(monkeypatch: pytest.Monkey
         await pilot.press("shift+tab")
         await settle(pilot)
         assert shows(app, "dd") and shows(app, "busiest first")
+        await pilot.press("escape")
+        # without cgroup version 2 that page would only say so
+        monkeypatch.setattr(CgroupLoad, "why_not", "cgroup version 2 is not mounted")
+        await pilot.press("u", "tab")
+        await settle(pilot)
+        assert not shows(app, "Cgroups") and shows(app, "[Workload]")
+        await pilot.press("shift+tab", "shift+tab")
+        await settle(pilot)
+        assert shows(app, "[Kernel]")

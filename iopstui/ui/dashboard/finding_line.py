@@ -333,6 +333,8 @@ def texts(state: LiveState, answer: Answer | None) -> Iterator[str]:
         yield ". ".join(filter(None, (f"{head}: {evidence_text(finding)}".rstrip("."), advice)))
 
 
+EARLIER_S, MOST_EARLIER = 60.0, 3
+"""Answers of so many seconds are listed below that of now, at most so many."""
 NO_FINDINGS = (
     "No findings yet. A set of rules checks every second (without a job: the kernel figures only). "
     "Findings are listed here with their numbers."
@@ -348,7 +350,10 @@ def list_rows(
 ) -> list[Row]:
     """The whole answer, the outcomes of the last run, then all kept findings of the session, the
     newest first. ``elsewhere`` says where to find more of them."""
-    verdicts = [*_answer_rows(answer, width, charset), *_all_outcome_rows(state, width, charset)]
+    verdicts = [
+        *_answer_rows(answer, width, charset), *_earlier_rows(state, answer, width, charset),
+        *_all_outcome_rows(state, width, charset),
+    ]  # fmt: skip
     if not state.findings.entries:
         return verdicts + wrap(width, charset, elsewhere or NO_FINDINGS)
     over_at = state.t if state.ended else state.finished.t if state.finished is not None else -1.0
@@ -367,6 +372,25 @@ def _answer_rows(answer: Answer | None, width: int, charset: Charset) -> list[Ro
     if answer.next:
         page += wrap(width, charset, f"Next: {printable(str(answer.next))}", None)
     return [*page, message(width, charset, "")]
+
+
+def _earlier_rows(
+    state: LiveState, answer: Answer | None, width: int, charset: Charset
+) -> list[Row]:
+    """The other answers of the last seconds, the newest first: the line at the top may have changed
+    since somebody read it and asked for all of it."""
+    found: dict[str, tuple[float, Answer]] = {}
+    for entry in state.recent_seconds:
+        if entry.answer is not None and state.t - EARLIER_S <= entry.frame.t <= state.t:
+            found.pop(entry.answer.rule, None)
+            found[entry.answer.rule] = entry.frame.t, entry.answer
+    others = [one for rule, one in found.items() if answer is None or rule != answer.rule]
+    page = [
+        row
+        for t, one in others[: -MOST_EARLIER - 1 : -1]
+        for row in wrap(width, charset, f"Up to {f.clock(t)}: {printable(one.text)}", DIM)
+    ]
+    return [*page, message(width, charset, "")] if page else []
 
 
 def _entry_rows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,9 @@ from iopstui.ui.draw.rows import Row, capital
 from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
+    from iopstui.linux.counters.cgroup import CgroupLoad
     from iopstui.model.cgroups import GroupRates
+    from iopstui.session.live import LiveSession
     from iopstui.ui.core.modal import Modal
     from iopstui.ui.dashboard.panels.who_panel import UsersOfDisk
     from iopstui.ui.dialogs.slow_list import LiveRows, ProcessList, SlowList
@@ -194,8 +196,19 @@ class ViewKeys(Part):
         from iopstui.ui.core.modal import PageTabs
 
         page, when_closed = self._user_page(index)
-        tabs = PageTabs("Who", tuple(WHO_PAGES), index, self.users)
+        every = [*WHO_PAGES]
+        titles = [one for one in every if one in (every[index], *self._known_pages())]
+        tabs = PageTabs("Who", titles, titles.index(every[index]),
+                        lambda place: self.users(every.index(titles[place])))  # fmt: skip
         self.port.push(page.with_tabs(tabs), lambda _: when_closed())
+
+    def _known_pages(self) -> Iterator[str]:
+        """The pages that have something here: without cgroup version 2 no I/O is counted by
+        cgroup."""
+        for title in WHO_PAGES:
+            live = self.port.live
+            if title != "Cgroups" or live is None or not self._cgroup_load(live).why_not:
+                yield title
 
     def _user_page(self, index: int) -> tuple[Modal[None], Callable[[], None]]:
         """A page on who uses the disk, and a function that ends what the page started."""
@@ -341,11 +354,14 @@ class ViewKeys(Part):
                 return groups, frame.opened if frame is not None else (), why
 
             return recorded
+        load = self._cgroup_load(live)
+        return lambda: (load.rates(), load.disks, load.why_not)
+
+    def _cgroup_load(self, live: LiveSession) -> CgroupLoad:
         from iopstui.linux.counters.cgroup import CgroupLoad
         from iopstui.linux.kernel_files import Roots
 
-        load = CgroupLoad(live.target.devices_below, Roots())
-        return lambda: (load.rates(), load.disks, load.why_not)
+        return CgroupLoad(live.target.devices_below, Roots())
 
     def heat_map(self) -> None:
         """Switch from the percentile lines to the heat map; with the probe, then to the device's

@@ -193,6 +193,7 @@ def _disk_rows(
         page.append(message(width, charset, " ".join(who_panel.rest_texts(disk.use, rest))))
     if words:
         return page
+    page += [message(width, charset, ""), *_pressure(state, width, charset)]
     note = ON_THE_DISK + f" {LATENCY_NOTE}" * (_process_probe(state) is not None)
     return [*page, *wrap(width, charset, note)]
 
@@ -251,8 +252,8 @@ def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:
     if some is None or full is None:
         return []
     text = (
-        f"Tasks counted as waiting for I/O of any kind: at least one {f.percent(some)} % of the "
-        f"time, all {f.percent(full)} % (/proc/pressure/io; also programs that sleep in io_uring)."
+        f"Tasks of this machine wait for I/O of any kind {f.percent(some)} % of the time, all at "
+        f"once {f.percent(full)} % (/proc/pressure/io; also programs that sleep in io_uring)."
     )
     return [*wrap(width, charset, text, None), message(width, charset, "")]
 
