@@ -84,10 +84,10 @@ def drive_wear(evidence: Evidence) -> Finding | None:
     for name, reading in evidence.drives.items():
         parts = [*_wear_texts(reading)]
         if parts:
+            warnings = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
             return Finding(
                 "wear",
-                f"{name}: {' and '.join(filter(None, (', '.join(parts[:-1]), parts[-1])))} (SMART): its performance may not be that of a "
-                "healthy drive",
+                f"{name}: {warnings} (SMART): its performance may not be that of a healthy drive",
                 advise("health", name),
                 disk=_namespace(name, evidence),
             )
