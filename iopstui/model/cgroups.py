@@ -308,8 +308,18 @@ def _use(of: str) -> tuple[Figure, Figure, Figure, Figure]:
     return (
         Figure("r/s", "1/s", f"reads {scope}", "reads_s"),
         Figure("w/s", "1/s", f"writes {scope}", "writes_s"),
-        Figure("rMB/s", "MiB/s", f"read {scope}", "read_bytes_s", scale=MIB, form=f.mib),
-        Figure("wMB/s", "MiB/s", f"written {scope}", "write_bytes_s", scale=MIB, form=f.mib),
+        Figure(
+            "rMB/s", "MiB/s", f"read {scope}", "read_bytes_s", scale=MIB, form=f.mib, title="rMiB/s"
+        ),
+        Figure(
+            "wMB/s",
+            "MiB/s",
+            f"written {scope}",
+            "write_bytes_s",
+            scale=MIB,
+            form=f.mib,
+            title="wMiB/s",
+        ),
     )
 
 

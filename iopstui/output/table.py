@@ -14,7 +14,7 @@ from iopstui import format as units
 from iopstui.events import AnswerGiven, Event, FrameReady, Notice, StepFinished, StepStarted
 from iopstui.model.answer.answer import Answer
 from iopstui.model.block.target import Layer, Target
-from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.disk import DiskRates, util_column
 from iopstui.model.figures.figure import RANKS, SHOWN
 from iopstui.model.fio.interval import BW, DirectionInterval
 from iopstui.model.metrics import frame as flags
@@ -86,7 +86,7 @@ EXPLAINED = (
 MIB_S = BW.column(title="MiB/s")
 PERCENTILE_COLUMNS = tuple(RANKS[name].column() for name in SHOWN)
 RATES = (DiskRates.r_s.column(), DiskRates.w_s.column())
-QUEUE = (DiskRates.aqu_sz.column(), DiskRates.util.column())
+QUEUE = (DiskRates.aqu_sz.column(), util_column())
 DEVICE = (*RATES, *QUEUE)
 SHARE = (
     OperationRates.ops_s.column("read", title=DiskRates.r_s.name, width=5),

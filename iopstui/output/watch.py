@@ -174,7 +174,7 @@ MIN_PRESSURE_S, PRESSURE_FACTOR = 1.0, 2.0
 """If a group waits this many times longer than all requests of the disks take, it waits not only
 for them, but also for another disk, a limit or a server, or it sleeps in io_uring."""
 _MEANS = (DiskRates.r_await, DiskRates.w_await, DiskRates.util)
-GROUP_COLUMNS = tuple(row.column(width=5) for row in USE)
+GROUP_COLUMNS = tuple(row.column(width=max(5, len(row.title))) for row in USE)
 
 
 def watch_summary(totals: WatchTotals) -> str:

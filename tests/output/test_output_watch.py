@@ -190,7 +190,7 @@ def test_the_summary_has_the_means_of_each_cgroup() -> None:
     for watch_frame in (second(10.0, 60.0), second(20.0), replace(second(), groups=None)):
         totals.add(watch_frame)
     head, first, second_, *_ = watch_summary(totals).splitlines()[1:]
-    assert head.split() == ["cgroup,", "mean", "r/s", "w/s", "rMB/s", "wMB/s"]
+    assert head.split() == ["cgroup,", "mean", "r/s", "w/s", "rMiB/s", "wMiB/s"]
     assert first.split() == ["b.service", "30.0", "0", "28.6", "0"], "60 in one of two readings"
     assert second_.split() == ["a.service", "15.0", "0", "14.3", "0", "I/O", "wait", "2.0", "s"]
     sentences = [sentence for sentence in watch_sentences(totals) if sentence.startswith("Cgroup")]

@@ -314,7 +314,7 @@ def test_cgroups_show_their_waits_and_limits() -> None:
     )  # fmt: skip
     kernel = GroupRates("/kernel", {"vda": DiskUse(200.0, 0.0, 0.0, 0.0)})
     head, row, bare, *_ = told((postgres, kernel)).splitlines()[1:]
-    assert head.split() == ["cgroup", "r/s", "w/s", "rMB/s", "wMB/s", "io", "cpu", "mem", "CPU",
+    assert head.split() == ["cgroup", "r/s", "w/s", "rMiB/s", "wMiB/s", "io", "cpu", "mem", "CPU",
                             "%", "memory", "limit"]  # fmt: skip
     assert row.split() == ["postgres.service", "120", "39.0", "1.00", "2.00", "41", "0", "3.0",
                            "55/150", "300", "MiB/1", "GiB", "98", "%", "of", "40/s", "write",

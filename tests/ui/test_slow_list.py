@@ -86,6 +86,20 @@ async def test_the_slowest_requests_of_a_second_are_listed_sorted_and_opened() -
         assert app.screen is page
 
 
+async def test_the_dashes_of_a_column_with_values_are_explained() -> None:
+    app = make()
+    async with app.run_test(size=(120, 36)) as pilot:
+        fake = await running(app, pilot, 3)
+        first, *others = kept()
+        sent_back = replace(first, requeued_ns=(first.allocated_ns or 0) + 1000)
+        tick(fake, probe(sent_back, *others))
+        await settle(pilot)
+        await do(pilot, "users", 3)
+        await settle(pilot)
+        assert "TRIED" in screen_text(app)
+        assert "– in TRIED: never sent back by the driver." in screen_text(app)
+
+
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 async def test_the_keys_stay_below_a_list_that_fills_the_screen(size: tuple[int, int]) -> None:
     app = make()

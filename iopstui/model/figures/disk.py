@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from operator import attrgetter, ge, mul, sub
+from typing import Any
 
 from iopstui import format as f
 from iopstui.model.figures.figure import SECONDS, Figure, Rows, added, by_name
 from iopstui.model.rates import delta, delta_ms
 from iopstui.model.samples import DiskCounters
 from iopstui.model.sizes import KIB, MIB
+from iopstui.tables import Column
 
 SECTOR = 512
 NOT_ADDED = ("io_ms",)
@@ -195,6 +198,24 @@ def sum_rates(parts: Sequence[DiskRates]) -> DiskRates | None:
     """Treat several devices over the same interval as one (figure.added); the sum has no
     ``util``."""
     return added(parts, NOT_ADDED)
+
+
+def util_text(rates: DiskRates | None) -> str:
+    """Percent busy for people: "0", "12". If the kernel's ticks found the disk idle although it
+    completed I/Os, the most that it can have been: "<5" with 0.05 in flight on average."""
+    util = None if rates is None else rates.util
+    if rates is None or util != 0 or not rates.ios_s or rates.aqu_sz is None:
+        return f.percent(util)
+    most = ceil(100 * rates.aqu_sz)
+    return f"<{max(1, most)}" if most < 100 else f.MISSING
+
+
+def util_column(**different: Any) -> Column:
+    """``util`` as a column of a table for people."""
+    return DiskRates.util.screen_column(**{
+        "read": lambda rates: rates, "form": util_text, "key": lambda rates: rates.util or 0.0,
+        **different,
+    })  # fmt: skip
 
 
 def mean_ms(rates: DiskRates) -> float | None:

@@ -17,7 +17,7 @@ from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
-from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.disk import DiskRates, util_text
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.run_history import DONE, STOPPED
 from iopstui.model.metrics.shares import Share
@@ -340,7 +340,7 @@ def summary_line(state: LiveState, target: Target, width: int, charset: Charset)
 def _disk_text(disk: DiskRates, several: bool) -> str:
     text = f"{f.number(disk.ios_s):>5} IO/s aqu {f.number(disk.aqu_sz):>4}"
     # util belongs to a single device: a sum has none
-    return text if several else f"{text} util {f.percent(disk.util):>3} %"
+    return text if several else f"{text} util {util_text(disk):>3} %"
 
 
 def _size_text(count: int | None) -> str:

@@ -316,7 +316,8 @@ class SlowList(TypeToFilter, Modal[None]):
         self._table = ListTable(self._columns, charset, self._columns[0].title, classes="modal-fit")
 
     def content(self) -> ComposeResult:
-        text = "\n".join((*self._content.lines, *_layers(self._content.requests)))
+        requests = self._content.requests
+        text = "\n".join((*self._content.lines, *_layers(requests), *_dashes(requests)))
         yield Static(Text(self._charset.text(text)), id="slow-common")
         yield self._table
 
@@ -450,6 +451,22 @@ def empty_reason(state: LiveState, parts: Sequence[str] | None, no_probe: str = 
             return f"no slowest requests without the probe: {no_probe}"
         return "P switches on the probe, which keeps the slowest requests (root)"
     return "no request was completed in the last minutes"
+
+
+DASHES = {
+    "plugged": "PLUGGED: issued at once, or sent back",
+    "tried": "TRIED: never sent back by the driver",
+}
+"""What a dash in these columns means."""
+
+
+def _dashes(requests: Sequence[ListedRequest]) -> Iterator[str]:
+    """What the dashes in columns mean that also have values; a column of dashes is left out."""
+    known = {stage: [getattr(r.exemplar, f"{stage}_ns") is not None for r in requests]
+             for stage in DASHES}  # fmt: skip
+    texts = [text for stage, text in DASHES.items() if any(known[stage]) and not all(known[stage])]
+    if texts:
+        yield f"{f.MISSING} in {'; in '.join(texts)}."
 
 
 def _layers(requests: Sequence[ListedRequest]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from iopstui import format as f
 from iopstui.model.answer.answer import GOOD, SIGNS, Answer
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.target import Target
-from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.disk import DiskRates, util_text
 from iopstui.tables import Column
 from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Modal
 from iopstui.ui.dashboard.panels import who_panel
@@ -138,7 +138,7 @@ class BesideScreen(Modal[bool]):
 
     def _figures(self, rates: DiskRates, width: int) -> list[Row]:
         title = "The last second (– = no such request)"
-        busy = f"{f.percent(rates.util)} % busy, {f.number(rates.aqu_sz)} in flight"
+        busy = f"{util_text(rates)} % busy, {f.number(rates.aqu_sz)} in flight"
         head = rule(width, self.charset, (title, BOLD), right=[(busy, DIM)])
         sides = (
             _Side("reads", rates.r_s, rates.r_bytes_s, rates.r_await),

@@ -24,7 +24,7 @@ from iopstui.model.block.target import (
     TargetPath,
     combine_targets,
 )
-from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.disk import DiskRates, util_text
 from iopstui.model.figures.figure import Figure
 from iopstui.model.findings.evidence import ENOUGH_SECONDS
 from iopstui.model.metrics.frame import Frame
@@ -149,8 +149,18 @@ class DiskRow:
         return self.activity.mean if self.activity is not None else 0.0
 
     @property
+    def util(self) -> float | None:
+        """Percent busy in the last second."""
+        return self.activity.rates.util if self.activity and self.activity.rates else None
+
+    @property
+    def util_text(self) -> str:
+        rates = self.activity.rates if self.activity is not None else None
+        return "" if rates is None else f"{util_text(rates)} %"
+
+    @property
     def util_style(self) -> Style | None:
-        util = self.activity.rates.util if self.activity and self.activity.rates else None
+        util = self.util
         return None if util is None else load_style(util) if util >= 1 else DIM
 
 
@@ -190,8 +200,8 @@ COLUMNS = (
     _live(DiskRates.r_s, "READ/s", 7, f.number),
     _live(DiskRates.w_s, "WRITE/s", 7, f.number),
     _live(DiskRates.data_s, "MiB/s", 6, f.mib),
-    _live(DiskRates.util, "UTIL", 5, lambda util: f"{f.percent(util)} %",
-          lambda row: row.util_style),
+    Column(DiskRates.util.name, "UTIL", 5, read=lambda row: row.util_text, sorts=DOWN,
+           key=lambda row: (row.util or 0.0, row.name), style_of=lambda row: row.util_style),
     Column("", LAST_TITLE, 9, left=True, sorts=DOWN, key=lambda row: (row.mean, row.name),
            read=lambda row: row.draw(row.activity) if row.activity is not None else "",
            style_of=lambda row: load_style(row.mean)),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.figures.disk import disk_rates
+from iopstui.model.figures.disk import DiskRates, disk_rates, util_column, util_text
 from iopstui.model.rates import (
     WRAP_32,
     CpuLoad,
@@ -220,3 +220,22 @@ def test_counts_that_are_the_very_same() -> None:
     counts = {0: 5, 3: 0}
     assert per_second(counts, counts, 2.0) == per_second(counts, dict(counts), 2.0)
     assert per_second(counts, counts, 0.0) == {}
+
+
+@pytest.mark.parametrize(
+    ("rates", "text"),
+    [
+        (DiskRates(1.0, 10, 0, io_ms=123.0, weighted_ms=200.0), "12"),
+        (DiskRates(1.0, 0, 0, io_ms=0.0, weighted_ms=0.0), "0"),
+        (DiskRates(1.0, 1700, 0, io_ms=0.0, weighted_ms=42.5), "<5"),
+        (DiskRates(1.0, 30, 0, io_ms=0.0, weighted_ms=0.0), "<1"),
+        (DiskRates(1.0, 30, 0, io_ms=0.0, weighted_ms=3000.0), "–"),
+        (DiskRates(1.0, 30, 0, weighted_ms=3000.0), "–"),
+        (None, "–"),
+    ],
+)
+def test_a_disk_that_the_ticks_found_idle_although_it_worked_is_not_called_idle(
+    rates: DiskRates | None, text: str
+) -> None:
+    assert util_text(rates) == text
+    assert rates is None or util_column().text(rates) == text

@@ -84,11 +84,10 @@ def drive_wear(evidence: Evidence) -> Finding | None:
     for name, reading in evidence.drives.items():
         parts = [*_wear_texts(reading)]
         if parts:
-            *first, last = parts
-            told = " and ".join(filter(None, (", ".join(first), last)))
+            warnings = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
             return Finding(
                 "wear",
-                f"{name}: {told} (SMART): its performance may not be that of a healthy drive",
+                f"{name}: {warnings} (SMART): its performance may not be that of a healthy drive",
                 advise("health", name),
                 disk=_namespace(name, evidence),
             )

@@ -10,7 +10,7 @@ from rich.style import Style
 
 from iopstui import format as f
 from iopstui.model.block.target import Layer, Target
-from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.disk import DiskRates, util_column, util_text
 from iopstui.model.figures.figure import Figure
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import combined_figure, warnings_of
@@ -35,6 +35,10 @@ LABEL, LONGEST = 7, 14
 BAR = 10
 SUM_OF = "sum of {}"
 DASH = f"{f.MISSING} = no such request"
+UNIT = "MB = MiB"
+"""The unit of iostat's rMB/s and wMB/s, which is that of the other panels."""
+UNIT_FROM = 96
+"""From this width on, a title without a box has room for it."""
 
 
 def _util_style(util: float | None) -> Style | None:
@@ -48,7 +52,7 @@ COLUMNS = (
     *(row.screen_column() for row in (
         DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.rrqm_s, DiskRates.wrqm_s,
         DiskRates.r_await, DiskRates.w_await, DiskRates.aqu_sz, DiskRates.n_in_flight)),
-    DiskRates.util.screen_column(style_of=lambda disk: _util_style(disk.util), title="util%"),
+    util_column(style_of=lambda disk: _util_style(disk.util), title="util%"),
     DiskRates.d_s.screen_column(), DiskRates.f_s.screen_column(),
 )  # fmt: skip
 
@@ -59,15 +63,16 @@ def value(state: LiveState, target: Target, charset: Charset) -> list[Piece]:
         return share_value(state)
     frame = state.frame
     disks = [frame.disks.get(name) for name in target.devices_below] if frame is not None else []
-    utils = [disk.util for disk in disks if disk is not None and disk.util is not None]
-    if not utils:
+    measured = [disk for disk in disks if disk is not None and disk.util is not None]
+    if not measured:
         return []
-    util = max(utils)
+    busiest = max(measured, key=lambda disk: disk.util or 0.0)
+    util = busiest.util or 0.0
     full = round(min(util, 100.0) / 100 * BAR)
     return [
-        ("util ", DIM), (f"{f.percent(util)} %", BOLD), (" ", None),
+        ("util ", DIM), (f"{util_text(busiest)} %", BOLD), (" ", None),
         (charset.full * full, load_style(util)), (charset.empty * (BAR - full), BORDER),
-        (f"  {DASH}", DIM),
+        (f"  {UNIT} · {DASH}", DIM),
     ]  # fmt: skip
 
 
@@ -77,7 +82,7 @@ def rows(state: LiveState, target: Target, width: int, height: int, charset: Cha
     source = share_source(target) if target.only_shares else "/proc/diskstats"
     title = rule(
         width, charset, (box_title(target), BOLD), (f", this second ({source})", DIM),
-        right=((DASH, DIM),),
+        right=((f"{UNIT} · {DASH}" if width >= UNIT_FROM else DASH, DIM),),
     )  # fmt: skip
     body = [title, *_body(state, target, width, height - 1, charset)]
     drives = line(state.drives, state.t, width, charset)
