@@ -199,7 +199,7 @@ def test_a_mirror_s_writes_count_once() -> None:
     use = DiskUse(9.0, 1.0, (user,), as_root=True, disks={"sda": moved, "sdb": moved})
     rates = disk_rates(writes=5120, seconds=1.0)
     second = dict.fromkeys(("md0", "sda", "sdb"), rates)
-    assert who_panel.value(use, mirror, [second, second])[0][0] == "100 %"
+    assert who_panel.value(use, who_panel.shares_of(use, mirror, [second, second]))[0][0] == "100 %"
 
 
 @given(st.integers(60, 200), st.integers(3, 20))

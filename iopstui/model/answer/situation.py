@@ -290,11 +290,10 @@ class Situation:
     def p99_ns(self) -> float | None:
         """The probe's 99th percentile over these seconds; ``None`` if it missed a second or counted
         too few requests."""
-        counted = [probe.combined([self.disk]) for probe in self.probes]
-        bins = [stats.device.bins for stats in counted if stats is not None]
-        if len(bins) < len(counted):
+        counted = [probe.disks.get(self.disk) for probe in self.probes]
+        merged = merge(part.device.bins for kinds in counted if kinds for part in kinds.values())
+        if None in counted:
             return None
-        merged = merge(bins)
         if sum(merged.values()) < MIN_FOR_P99:
             return None
         return percentiles(merged, [99.0]).get(99.0)
@@ -566,11 +565,11 @@ class Situation:
         times = []
         ios = waited_ns = seconds = 0.0
         for frame in self.frames:
-            stats = frame.probe.combined([self.disk]) if frame.probe is not None else None
-            if stats is not None and stats.device.mean_ns is not None:
-                ios += stats.device.ios
-                waited_ns += stats.device.ios * stats.device.mean_ns
-                seconds += stats.seconds
+            kinds = frame.probe.disks.get(self.disk, {}) if frame.probe is not None else {}
+            parts = [part for part in kinds.values() if part.device.mean_ns is not None]
+            ios += sum(part.device.ios for part in parts)
+            waited_ns += sum(part.device.ios * (part.device.mean_ns or 0.0) for part in parts)
+            seconds += parts[0].seconds if parts else 0.0
         if ios >= MIN_FOR_P99 and seconds:
             times.append(AloneTime(waited_ns / ios / 1e6, waited_ns / 1e9 / seconds < SINGLE_DEPTH))
         past = self._alone_since_boot

@@ -206,13 +206,30 @@ class History:
         if not len(level) or column_s <= 0:
             return values_by_column
         columns_of = level.maxima if statistic == MAX else level.means
-        values = columns_of[self._index[name]]
-        position = max(level.oldest, bisect_left(level.ends, start))
+        values, starts, ends = columns_of[self._index[name]], level.starts, level.ends
+        count, position = len(starts), max(level.oldest, bisect_left(ends, start))
         for column in range(len(values_by_column)):
             low = start + column * column_s
             high = low + column_s
-            value, position = _column(level, values, position, low, high, statistic)
-            values_by_column[column] = None if isnan(value) else value
+            middle = (low + high) / 2
+            weight = total = 0.0
+            top = covering = nan
+            index = position
+            while index < count and starts[index] < high:
+                begin, finish, value = starts[index], ends[index], values[index]
+                if not isnan(value):
+                    if low <= (begin + finish) / 2 < high:
+                        weight += finish - begin
+                        total += value * (finish - begin)
+                        top = value if isnan(top) or value > top else top
+                    if begin <= middle < finish:
+                        covering = value
+                if finish <= high:
+                    position = index + 1
+                index += 1
+            if weight:
+                covering = top if statistic == MAX else total / weight
+            values_by_column[column] = None if isnan(covering) else covering
         return values_by_column
 
     def _level(self, start: float) -> _Level:
@@ -221,29 +238,3 @@ class History:
             return raw
         older = folded.starts[folded.oldest] < raw.starts[raw.oldest]
         return folded if older else raw
-
-
-def _column(
-    level: _Level, values: array[float], position: int, low: float, high: float, statistic: str
-) -> tuple[float, int]:
-    """One column's value, and the position where the next column starts."""
-    middle = (low + high) / 2
-    weight = total = 0.0
-    top = covering = nan
-    index = position
-    count = len(level.starts)
-    while index < count and level.starts[index] < high:
-        begin, finish, value = level.starts[index], level.ends[index], values[index]
-        if not isnan(value):
-            if low <= (begin + finish) / 2 < high:
-                weight += finish - begin
-                total += value * (finish - begin)
-                top = value if isnan(top) or value > top else top
-            if begin <= middle < finish:
-                covering = value
-        if finish <= high:
-            position = index + 1
-        index += 1
-    if not weight:
-        return covering, position
-    return (top if statistic == MAX else total / weight), position

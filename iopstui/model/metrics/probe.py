@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import mul
 from typing import Any
 
 from iopstui import format as f
@@ -59,7 +60,7 @@ class LatencyStats:
     def from_bins(cls, bins: Bins) -> LatencyStats:
         """The figures of a histogram; unknown, not 0, if it is empty."""
         ios = sum(bins.values())
-        mean = sum(key * count for key, count in bins.items()) / ios if ios else None
+        mean = sum(map(mul, bins.keys(), bins.values())) / ios if ios else None
         values = histogram.percentiles(bins)
         by_name = {histogram.percentile_name(p): value for p, value in values.items()}
         return cls(ios, mean, by_name, histogram.maximum(bins), bins)

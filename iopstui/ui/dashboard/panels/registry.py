@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from iopstui.model.answer.use import DiskUse
+from iopstui.model.answer.who import Share
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
@@ -28,7 +30,7 @@ from iopstui.ui.state.live import LiveState
 COMPLETIONS = "completions"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PanelData:
     """What the panels draw. ``topology`` may read files: call it only if needed."""
 
@@ -51,6 +53,12 @@ class PanelData:
     def users(self) -> DiskUse | None:
         """Who uses the disks; ``None`` as soon as fio has figures to show."""
         return self.use if self.state.step is None and self.target.opened else None
+
+    @cached_property
+    def shares(self) -> Sequence[Share]:
+        """How much each of the ``users`` did."""
+        users = self.users
+        return who_panel.shares_of(users, self.target, self.seconds_of_use) if users else ()
 
     @property
     def now_s(self) -> float | None:
@@ -111,7 +119,7 @@ def _fio_or_users(data: PanelData, width: int, height: int) -> Sequence[Row]:
         data.charset,
         data.next_job,
         data.state.probe,
-        data.seconds_of_use,
+        data.shares,
         data.has_controls,
         data.now_s,
     )
@@ -125,7 +133,7 @@ PANELS: tuple[Panel, ...] = (
         value=lambda s: (
             fio_panel.value(s.state)
             if s.users is None
-            else who_panel.value(s.users, s.target, s.seconds_of_use, s.now_s)
+            else who_panel.value(s.users, s.shares, s.now_s)
         ),
         foot=True,
     ),

@@ -58,16 +58,10 @@ def title(target: Target) -> str:
     return f"Who uses {printable(target.name)}"
 
 
-def value(
-    use: DiskUse, target: Target, seconds: Seconds = (), now_s: float | None = None
-) -> list[Piece]:
+def value(use: DiskUse, shares: Sequence[Share], now_s: float | None = None) -> list[Piece]:
     """The text for the border of its box: for which share of the bytes the user is known, and the
     time of the reading, because the panels beside it show the last second. ``now_s`` is the
     session's clock."""
-    return _value(use, shares_of(use, target, seconds), now_s)
-
-
-def _value(use: DiskUse, shares: Sequence[Share], now_s: float | None) -> list[Piece]:
     known, when = sum(share.share for share in shares), time_text(use)
     age_s = 0 if now_s is None else round(now_s - use.t)
     if age_s >= OLD_S:
@@ -79,12 +73,12 @@ def _value(use: DiskUse, shares: Sequence[Share], now_s: float | None) -> list[P
 
 def rows(
     use: DiskUse, target: Target, width: int, height: int, charset: Charset, job: str,
-    probe: ProbeInterval | None = None, seconds: Seconds = (), is_live: bool = True,
+    probe: ProbeInterval | None = None, shares: Sequence[Share] | None = None, is_live: bool = True,
     now_s: float | None = None,
 ) -> list[Row]:  # fmt: skip
     """The panel; its last row says what cannot be seen, and what u and r do if it ``is_live``.
-    ``probe`` has the latencies of each process, ``seconds`` the rates of the disks."""
-    shares = shares_of(use, target, seconds)
+    ``probe`` has the latencies of each process, ``shares`` those of ``shares_of``."""
+    shares = shares_of(use, target) if shares is None else shares
     users = {user.pid: user for user in use.users}
     disks = (*target.opened, *target.tree)
     rest = 1 - sum(share.share for share in shares)
@@ -103,7 +97,7 @@ def rows(
         body.append(message(width, charset, _fitting(rest_texts(use, rest), " ", width - 1)))
     if not shares:
         body += wrap(width, charset, nobody(use, target))
-    head = rule(width, charset, (title(target), BOLD), right=_value(use, shares, now_s))
+    head = rule(width, charset, (title(target), BOLD), right=value(use, shares, now_s))
     is_unknown = rest >= LEAST_REST and bool(shares or _moved(use, target))
     parts = _foot(use, job, is_live, is_unknown, few)
     foot = message(width, charset, _fitting(parts, " · ", width - FOOT))
@@ -137,7 +131,7 @@ def users_of(use: DiskUse, target: Target, seconds: Seconds) -> UsersOfDisk:
     return UsersOfDisk(target, use, shares_of(use, target, seconds))
 
 
-def shares_of(use: DiskUse, target: Target, seconds: Seconds) -> tuple[Share, ...]:
+def shares_of(use: DiskUse, target: Target, seconds: Seconds = ()) -> tuple[Share, ...]:
     """The users of the target's disks."""
     stacks = target.stacks
     disks = {name: (name, *stacks.get(name, ())) for name in target.opened}
