@@ -251,6 +251,8 @@ def names(bench: Bench) -> set[str]:
                 found.add(text := file.read_text().strip().removeprefix("/dev/"))
                 if text.startswith("/"):  # a loop device's file
                     waiting.append(_disk_of(text))
+                elif file.name == "backing_file":  # or a device
+                    waiting.append(text)
     return found
 
 

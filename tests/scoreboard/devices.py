@@ -394,19 +394,22 @@ def lost(below: Recipe) -> Recipe:
     return make
 
 
-def thin(below: Recipe) -> Recipe:
-    """A thin volume; its pool's metadata is in memory."""
+def thin(below: Recipe, mib: int = 0) -> Recipe:
+    """A thin volume; its pool's metadata is in memory. ``mib``: the pool has so much room, for a
+    larger volume; who writes more waits."""
 
     def make(bench: Bench) -> str:
         data, meta = below(bench), loop(16)(bench)
         load("dm_thin_pool")
-        size = sectors(data)
+        size = 2048 * mib or sectors(data)
+        if mib:
+            put(bench, Path("/sys/module/dm_thin_pool/parameters/no_space_timeout"), "0")
         sh("dmsetup", "create", "pool", "--noudevsync", "--table",
            f"0 {size} thin-pool {meta} {data} 128 0 1 skip_block_zeroing")  # fmt: skip
         bench.stack.callback(sh, "dmsetup", "remove", "--noudevsync", "--retry", "pool")
         sh("dmsetup", "mknodes", "pool")
         sh("dmsetup", "message", "pool", "0", "create_thin 0")
-        return mapped(bench, f"0 {size // 2} thin /dev/mapper/pool 0")
+        return mapped(bench, f"0 {sectors(data) // 2} thin /dev/mapper/pool 0")
 
     return make
 

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from answers import Situation, child, fio, pressure, start
+from answers import MEMORY, Situation, child, fio, pressure, start
 from devices import (
     array,
     delayed,
@@ -26,6 +26,7 @@ from devices import (
     loop_on,
     lost,
     mapped,
+    needs,
     null,
     nvme_loop,
     one_by_one,
@@ -41,7 +42,7 @@ from devices import (
 )
 from effect import Effect
 from proofs import every, rate
-from scenario import Bench, Beside, Proof, Recipe
+from scenario import Bench, Beside, Proof, Recipe, no_proof
 from scenarios.without_job import IN_IO_URING, swap
 from settings import (
     bfq_weight,
@@ -256,6 +257,32 @@ time.sleep(300)
 """
 
 
+MEMBARRIER = """
+import ctypes
+call = ctypes.CDLL(None).syscall
+while True: call(324, 1, 0, 0)
+"""
+APPENDS = """
+import os
+log = os.open(os.environ["PLACE"] + "/log", os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_SYNC)
+while True:
+    for _ in range(20_000): os.write(log, b"x" * 300)
+    os.ftruncate(log, 0)
+"""
+FAULTS = """
+import mmap, os, random
+with open(os.environ["PLACE"] + "/cold", "w+b") as file:
+    file.write(os.urandom(96 << 20))
+    os.fsync(file.fileno())
+    pages = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+    pages.madvise(mmap.MADV_RANDOM)
+    while True:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        pages.madvise(mmap.MADV_DONTNEED)
+        for _ in range(5000): pages[4096 * random.randrange(24 << 10)]
+"""
+
+
 def both_disks(first: Recipe, second: Recipe, mib: int = 256) -> Recipe:
     """A linear volume of ``mib`` MiB of each of two disks; the second is OTHER."""
 
@@ -281,6 +308,55 @@ def lame(first: Recipe, second: Recipe) -> Recipe:
            "--assume-clean", "--bitmap=none", "--metadata=1.2", *nodes)  # fmt: skip
         bench.stack.callback(sh, "mdadm", "--stop", "/dev/md127")
         bench.node = "/dev/md127"
+        return bench.node
+
+    return make
+
+
+def cached_loop(below: Recipe, mib: int = 24) -> Recipe:
+    """A loop device (OTHER) on a file of ext4 on the disk; the file is in the page cache."""
+
+    def make(bench: Bench) -> str:
+        top = ext4(below)
+        place = Path(top(bench))
+        disk = bench.node
+        file = place / "image"
+        file.write_bytes(os.urandom(mib << 20))
+        os.sync()
+        node = sh("losetup", "--find", "--show", str(file))
+        bench.stack.callback(sh, "losetup", "--detach", node)
+        file.read_bytes()
+        bench.others.append(node)
+        bench.node = disk
+        return str(place)
+
+    return make
+
+
+def read_loop(bench: Bench) -> None:
+    """A reader of OTHER at a set rate."""
+    fio("--bs=64k --iodepth=4 --rate=4m", f"--filename={bench.others[0]} --thread")(bench)
+
+
+def ram_disk(bench: Bench) -> str:
+    """A RAM disk (brd)."""
+    load("brd", "rd_nr=1", "rd_size=131072")
+    bench.stack.callback(sh, "modprobe", "-r", "brd")
+    bench.node = "/dev/ram0"
+    return bench.node
+
+
+def network_block(below: Recipe) -> Recipe:
+    """A network block device; qemu-nbd serves the disk."""
+
+    def make(bench: Bench) -> str:
+        node = below(bench)
+        load("nbd")
+        needs("qemu-nbd")
+        sh("qemu-nbd", "--fork", "-f", "raw", "--cache=none", "--aio=native", "-c", "/dev/nbd0",
+           node)  # fmt: skip
+        bench.stack.callback(sh, "qemu-nbd", "-d", "/dev/nbd0")
+        bench.node = "/dev/nbd0"
         return bench.node
 
     return make
@@ -548,6 +624,39 @@ SITUATIONS = (
     Situation("pid-space", "32 reads in flight of a program in namespaces of its own", SLOW,
               (start(f"exec unshare -p -m -f --mount-proc {PLAIN} {DEEP}"),), "4", held(10, 20),
               r"fio", who=child),
+    # -- further kinds, fourth part
+    Situation("vfork", "a shell that starts a program again and again, beside 12 readers", SLOW,
+              (start("while :; do /bin/true; done"), fio(f"{SINGLE} --numjobs=12", name="noise")),
+              "4 4 4 06 06", held(6, 10), asleep="."),
+    Situation("rcu", "one blocked in membarrier, not for I/O, beside 12 readers", SLOW,
+              (python(MEMBARRIER), fio(f"{SINGLE} --numjobs=12", name="noise")), "4 4 4 06 06",
+              held(6, 10), asleep="D "),
+    Situation("check-loop", "a check of md beside reads of a loop device that is in the page cache",
+              cached_loop(checked(array(1, 2, mib=96))), (read_loop,), "06",
+              quick(1000, 1), says="of md127", never=r"loop\d[^\n]*md127", asleep="."),
+    Situation("crypt-cpu", "32 writes in flight on dm-crypt, which needs all CPUs",
+              encrypted(NVME), (fio("--iodepth=32 --rw=randwrite --bs=64k"),), "4 46 46 46 46",
+              held(10, 15), BY_PID, asleep="."),
+    Situation("brd", "32 reads in flight on a RAM disk, whose I/Os the kernel does not count",
+              ram_disk, (fio("--iodepth=32"),), "06", no_proof, never="ram0 is idle", asleep="."),
+    Situation("loop-loop", "32 reads in flight on a loop device on a loop device",
+              loop_on(loop_on(SLOW)), (fio(DEEP),), "4", QUEUE, BY_PID),
+    Situation("pool-full", "a libaio writer on a full thin pool", thin(NVME, 8),
+              (fio("--iodepth=4 --rw=write --bs=64k"),), "46 6 46 4 6", quick(1000, 1),
+              never="nothing waits", asleep="read_events", settle=8),
+    Situation("pool-full-buffered", "a buffered writer on a full thin pool", thin(NVME, 8),
+              (start("exec dd if=/dev/zero of=$NODE bs=1M"),), "4 46 4 4 46", quick(1000, 1),
+              never="nothing waits", settle=8),
+    Situation("cold-mapping", "major faults of a cold file, one by one", ext4(SLOW),
+              (python(FAULTS),), "06 06 06 4 46", held(0.4, 1, 1.5), BY_PID, settle=10),
+    Situation("appends", "O_SYNC appends, one by one", ext4(SLOW), (python(APPENDS),),
+              "06 06 06 4 46", held(0.3, 1, 3), settle=5),
+    Situation("tmpfs", "writes to a file in memory beside an idle disk", SLOW,
+              (start(f"while :; do dd if=/dev/zero of={MEMORY}/iopstui-filled bs=1M count=100; "
+                     f"rm {MEMORY}/iopstui-filled; done"),), "0 0 0 0 06", quick(1000, 0.1),
+              asleep="."),
+    Situation("nbd", "16 reads in flight on nbd, which a slow disk serves", network_block(SLOW),
+              (fio(HALF),), "4", held(8, 15), BY_PID, settle=5),
     # -- two disks
     Situation("both", "two slow disks, each with its program", SLOW,
               (fio(DEEP), fio("--iodepth=16", on=one_by_one())), "4", QUEUE, says="OTHER"),

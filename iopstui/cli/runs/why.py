@@ -111,7 +111,7 @@ def _report(examination: Examination, process: TaskWaits | None) -> Report:
     if waits is not None:
         waits = beside(waits, pairs)
         pairs = own_disks(waits.waiting or waits, pairs)
-    verdict = combined_verdict(pairs)
+    verdict = combined_verdict(pairs, was_read=seen.use is not None)
     if waits is not None:
         verdict = process_verdict(waits, verdict)
     return Report(pairs, verdict, len(examination.frames), waits, examination.no_probe)

@@ -110,10 +110,12 @@ def _with_root(answer: Answer) -> Answer:
     return replace(answer, next=advise("root", answer.disk))
 
 
-def combined_verdict(pairs: Sequence[Pair]) -> str:
-    """The verdict on several disks: that on the one that needs attention first."""
+def combined_verdict(pairs: Sequence[Pair], was_read: bool = True) -> str:
+    """The verdict on several disks: that on the one that needs attention first. Unless blocked
+    tasks and limits were read (``was_read``), nobody knows that nothing waits."""
     verdicts = {answer.verdict for _, answer in pairs}
-    return next((one for one in (WAITS, UNKNOWN, NOTHING) if one in verdicts), UNKNOWN)
+    found = next((one for one in (WAITS, UNKNOWN, NOTHING) if one in verdicts), UNKNOWN)
+    return found if was_read or found != NOTHING else UNKNOWN
 
 
 def judge_share(seen: Seen) -> list[Pair]:
