@@ -224,6 +224,18 @@ def test_why_a_process_waits_much_for_a_quick_disk_is_told(second: DiskRates, re
     assert not any("quick, 50.0 µs on average:" in line or "at a time" in line for line in lines)
 
 
+@pytest.mark.parametrize(("percents", "added_up", "verdict"), [
+    ({DISK: 24.0, LOCK: 100.0}, 80.0, UNKNOWN), ({DISK: 24.0, LOCK: 100.0}, 24.0, NOTHING),
+    ({DISK: 24.0, LOCK: 20.0}, 80.0, NOTHING), ({DISK: 5.0, LOCK: 100.0}, 80.0, NOTHING),
+])  # fmt: skip
+def test_threads_that_wait_in_turn_for_a_lock_may_wait_for_the_disk(
+    percents: dict[str, float], added_up: float, verdict: str
+) -> None:
+    """Four threads under a mutex, of which one at a time reads from the disk."""
+    threads = replace(WAITING, percents=percents, threads=5, all_for_disk=added_up)
+    assert process_verdict(threads, NOTHING) == verdict
+
+
 def test_a_process_whose_sleep_was_hardly_seen_cannot_be_judged() -> None:
     unseen = replace(WAITING, percents={DISK: 3.0}, running=33.0, not_seen=55.0)
     assert process_verdict(unseen, NOTHING) == UNKNOWN

@@ -173,6 +173,7 @@ class TaskWaits:
             not_seen=rest,
             may_be_vfork=any(one.may_be_vfork for one in self._threads.values()),
             not_for_io=self._not_for_io(),
+            all_for_disk=self._all_for_disk(),
             odd_place=next((place for place, count in self._odd.most_common(1)), ""),
         )  # fmt: skip
 
@@ -200,6 +201,11 @@ class TaskWaits:
                 any_of_them = 100 * self._kinds[kind] / looks if kind in found else 0.0
                 found[kind] = max(percent, found.get(kind, 0.0), any_of_them)
         return found, rest
+
+    def _all_for_disk(self) -> float:
+        looks, span_s = max(1, self._looks), self._span_s
+        threads = self._threads.values()
+        return sum(thread.percents(looks, span_s)[0].get(DISK, 0.0) for thread in threads)
 
     @property
     def _span_s(self) -> float:

@@ -135,6 +135,15 @@ class ProcessWaits:
     own_queue: str = ""
     """The disk in which I/Os wait, most of them this process's, nearly all the time."""
 
+    all_for_disk: float = 0.0
+    """Percent of the time that its threads wait for a disk, added up."""
+
+    @property
+    def may_wait_in_turn(self) -> bool:
+        """Whether its threads may wait for a lock whose holder waits for a disk."""
+        locked = self.percents.get(LOCK, 0.0) >= WAITS_PERCENT
+        return locked and self.for_disk >= MIN_PERCENT and self.all_for_disk >= WAITS_PERCENT
+
     @property
     def name(self) -> str:
         """ "postgres (812)", "mysqld (thread 833 of 812)", "dd (the last was 1735)"."""
@@ -250,7 +259,7 @@ def process_verdict(waits: ProcessWaits, of_disks: str) -> str:
         return WAITS if (waiting.ready or 0.0) <= waiting.for_disk else of_disks
     some = max(waits.for_disk, waits.in_unknown) >= MIN_PERCENT and of_disks != NOTHING
     child = waits.percents.get(CHILD, 0.0) >= MIN_PERCENT and of_disks != NOTHING
-    unclear = waits.unclear or waits.unclear_child is not None
+    unclear = waits.unclear or waits.unclear_child is not None or waits.may_wait_in_turn
     return UNKNOWN if some or child or unclear else NOTHING
 
 
