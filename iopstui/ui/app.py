@@ -78,6 +78,9 @@ SessionRuns = tuple[Target, list[RunRow], list[MarkInterval], str]
 its experiment."""
 
 
+GATHER_S = 0.01
+"""How long to wait for more events: an answer comes right after its frame, but the session's thread
+must get the processor to send it. Without waiting, most frames are painted twice."""
 ARROW_SIGNS = {"left": "←", "right": "→", "up": "↑", "down": "↓"}
 """How the footer shows arrow keys."""
 KEY_NAMES = {"esc": "escape", "pgup": "pageup", "pgdn": "pagedown"}
@@ -446,8 +449,9 @@ class IopstuiApp(KeysInOrder):
         """Make the screen handle waiting events; called from any thread."""
         self.post_message(EventsWaiting())
 
-    def on_events_waiting(self, message: EventsWaiting) -> None:
+    async def on_events_waiting(self, message: EventsWaiting) -> None:
         """Apply all waiting events, then paint once."""
+        await asyncio.sleep(GATHER_S)
         events, has_jumped = self.feed.take()
         if has_jumped:
             self.restart_state()
@@ -472,7 +476,8 @@ class IopstuiApp(KeysInOrder):
             self.refresh_footer()
         if experiment_started:
             self.experiments.show_screen()
-        self.feed.paint_if_due()
+        if self.screen_stack:  # else it has ended meanwhile
+            self.feed.paint_if_due()
         self.collect_garbage()
 
     def after_events(self) -> bool:

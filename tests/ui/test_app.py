@@ -15,6 +15,8 @@ from textual.widgets import DataTable, Input, OptionList, Static
 from textual.worker import WorkerCancelled
 
 from iopstui.errors import UsageError
+from iopstui.events import AnswerGiven
+from iopstui.model.answer.answer import WARNING, Answer
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.model.findings.evidence import ENOUGH_SECONDS
@@ -607,6 +609,20 @@ async def open_beside(app: IopstuiApp, pilot: Pilot[int]) -> BesideScreen:
     await settle(pilot)
     assert isinstance(app.screen, BesideScreen)
     return app.screen
+
+
+async def test_a_second_and_its_answer_are_painted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        paints: list[Dashboard] = []
+        monkeypatch.setattr(Dashboard, "paint", lambda self: paints.append(self))
+        fake.tick()
+        for _ in range(9):  # the screen is woken before the answer comes
+            await asyncio.sleep(0)
+        fake.sink(AnswerGiven(5.0, Answer("sda", "busy", WARNING, "sda is busy")))
+        await wait_until(pilot, lambda: app.state.answer is not None)
+        assert len(paints) == 1
 
 
 @pytest.mark.parametrize("size", [WIDE, (80, 24)])

@@ -84,8 +84,8 @@ class ListTable(DataTable[Text]):
 
     def _change(self, at: Coordinate, text: Text) -> None:
         """Change a cell. If its text is wider than its column, the column grows; it never shrinks,
-        so that nothing jumps while figures change. Otherwise only this cell is drawn: Textual's
-        ``update_cell`` draws the whole table."""
+        so that nothing jumps while figures change. Otherwise only this cell is drawn, where
+        Textual's own way draws the whole table."""
         row, column = self.coordinate_to_cell_key(at)
         if text.cell_len > self.columns[column].content_width:
             self.update_cell_at(at, text, update_width=True)
