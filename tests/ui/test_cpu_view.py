@@ -9,6 +9,7 @@ from iopstui.events import FrameReady
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import Frame, JobFrame
+from iopstui.model.metrics.queue_map import DeviceMap
 from iopstui.ui.dashboard.panels import cpu_panel
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.state.live import LiveState
@@ -83,6 +84,14 @@ def test_completions_inside_the_interrupt_are_not_shown_as_idle() -> None:
 def test_a_device_without_interrupts_is_explained() -> None:
     loop = replace(DISK, kind="loop", irqs=(), backing_file="/x.img")
     assert "a loop device has no interrupt: a kernel worker" in render(busy(), 120, 8, None, loop)
+
+
+def test_the_note_says_whose_interrupts_are_shown() -> None:
+    why = "a loop device has no interrupt"
+    loop = DeviceMap("loop0", "loop", (), 9.0, None, None, None, "", why)
+    disk = DeviceMap("vda", "virtio-blk", (), 9.0, 3.0, 3.0, None, "", "")
+    assert cpu_panel.note([loop]) == f"irq/s: {why}"
+    assert cpu_panel.note([loop, disk]) == f"irq/s: of vda; {why}"
 
 
 @pytest.mark.parametrize(

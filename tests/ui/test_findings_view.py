@@ -58,6 +58,15 @@ def test_advice_that_is_cut_ends_with_dots_and_is_whole_in_the_list(height: int)
     assert words in " ".join(listed(live_state).split())
 
 
+def test_advice_that_is_cut_in_a_box_ends_with_dots() -> None:
+    words = " ".join(f"word{number:02}" for number in range(30))
+    live_state = state(STARTED, FindingReported(9.0, replace(ONE_CPU, advice=Advice(words))))
+    for height, last in ((4, "…"), (7, "word29")):
+        rows = finding_line.box_rows(live_state, 80, height, UTF8)
+        lines = ["".join(part for part, _ in row).strip("│ ") for row in rows]
+        assert lines[-2].endswith(last), lines
+
+
 def test_the_finding_line_has_headline_advice_and_key() -> None:
     live_state = state(STARTED, FindingReported(9.0, ONE_CPU))
     assert "▲ One CPU completes nearly all I/O: CPU 1 runs 97 % of it" in text(live_state)

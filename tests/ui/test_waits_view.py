@@ -91,7 +91,8 @@ def test_no_row_is_shown_without_ios_in_flight() -> None:
 
 def test_unexplained_ios_are_shown_as_unknown() -> None:
     waits = Waits(8.0, 0.5, None, {}, None, None, 7.5)
-    assert "above    – · unknown  7.5" in text(waits_bar.line(waits, 120, UTF8))
+    bar = text(waits_bar.line(waits, 120, UTF8))
+    assert "CPU  0.5 · unknown  7.5" in bar and "above" not in bar, "no dash without a reason"
     assert "no counter shows where" in render(waits)
 
 

@@ -96,7 +96,11 @@ def box_rows(
         return _in_box("Finding", (), (), body, width, charset)
     finding = _current_finding(entries[0])
     next_ = _advice_pieces(finding)
-    last = _wrap_pieces(next_, inner, charset)[: max(1, height - 3)]
+    last = _wrap_pieces(next_, inner, charset)
+    if len(last) > 1 and height < 5:
+        *begin, (words, _) = next_
+        last = [Line(inner, charset).add(" ").extend(begin).add_words(words).build()]
+    last = last[: max(1, height - 3)]
     space = height - 2 - len(last)
     evidence = _evidence_beside(answer, entries[0], width)
     head = Line(inner, charset).add(" ")

@@ -110,11 +110,13 @@ def note(maps: Sequence[DeviceMap]) -> str:
     """Notes that one needs to understand the figures."""
     parts: list[str] = []
     several = sum(bool(device_map.note) for device_map in maps) > 1
+    counted = ", ".join(one.device for one in maps if not one.note and one.irq_s is not None)
+    of = f"of {counted}; " if counted else ""
     for device_map in maps:
         if device_map.note:
             # several disks have the same note, except for the file of a loop device in parentheses
             text = device_map.note.partition(" (")[0] if several else device_map.note
-            parts.append(f"irq/s: {text}")
+            parts.append(f"irq/s: {of}{text}")
         if device_map.completion_text and device_map.completion not in (IDLE, SOFTIRQ):
             parts.append(device_map.completion_text)
     return printable("; ".join(dict.fromkeys(parts)))

@@ -49,10 +49,11 @@ def line(waits: Waits | None, width: int, charset: Charset) -> Row | None:
     """One row: "In flight 32.0 ███████ CPU 0.1 · above 30.9 · vda 1.0"; ``None`` if nothing is
     known.
 
-    A narrow row has no bar, and the smallest parts are left out if there is no room for them."""
+    A part that is not known is left out, because its I/Os are in another part. A narrow row has no
+    bar, and the smallest parts are left out if there is no room for them."""
     if waits is None or waits.ios < 0.05:
         return None
-    all_parts = parts(waits)
+    all_parts = [part for part in parts(waits) if part[1] is not None]
     row = Line(width, charset).add(f"In flight {value_text(waits.ios):>4}  ", BOLD)
     if waits.stalled:
         row.add("stalled  ", WARNING)
