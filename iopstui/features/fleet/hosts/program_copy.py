@@ -22,7 +22,7 @@ from iopstui import __version__
 from iopstui.fio.library import shipped_directory
 
 # folders that the agent does not need; of the features, it needs only OWN
-EXCLUDED_NAMES = ("ui", "data", "engines", "report", "screen", "__pycache__")
+EXCLUDED_NAMES = ("ui", "data", "engines", "report", "page", "screen", "__pycache__")
 FEATURES, OWN = "features", "fleet"
 MIN_PYTHON = (3, 10)
 
