@@ -14,6 +14,8 @@ from test_app import WIDE, do, make, running, screen_text, settle, shows
 from iopstui.events import FrameReady, Notice
 from iopstui.linux.counters.cgroup import CgroupLoad
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
+from iopstui.model.answer import use as answer_use
+from iopstui.model.block.target import DeviceLinks
 from iopstui.model.block.topology import Topology
 from iopstui.model.cgroups import DiskUse, GroupRates
 from iopstui.model.metrics.aws import VolumeGrowth
@@ -177,6 +179,19 @@ def test_processes_are_of_all_disks_without_the_probe() -> None:
         "make + children 9 root 1.00" in text and "dd if=/dev/vda of=/dev/null b… 7 backup " in text
     )
     assert "dd if=/dev/vda of=/dev/null bs=1M 7 backup " in told(state, source, 120)
+    # a newcomer looked for each program's disk, and counted a loop device's thread as one more
+    found.append(ProcessRates(11, "kworker/u8:1-loop0", 3 << 20, 0.0))
+    user = answer_use.DiskUser(7, "dd", devices=frozenset({"loop0", "vda"}))
+    links = (DeviceLinks("loop0", ("vda",), "loop"),)
+    use = answer_use.DiskUse(state.t, 1.0, (user,), links=links)
+    for width in (76, 120):
+        table = processes_view.rows(state, source, width, UTF8, use=use)
+        lines = ["".join(text for text, _ in row) for row in table]
+        (head,) = (line for line in lines if " disk " in line and "pid" in line)
+        at = head.index("disk") - 1
+        assert {line[at : at + 9].strip() for line in lines if " 7 " in line} == {"loop0"}
+        assert any("for loop0" in line and " 11 " in line for line in lines)
+    found.pop()
     found.clear()
     assert "no process that this user can read did I/O" in told(state, source)
 

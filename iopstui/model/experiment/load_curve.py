@@ -242,13 +242,17 @@ def _alike_text(curve: LoadCurve[PointT], index: int) -> str:
     at = within[index]
     if at is None:
         return ""
-    alike = [n for n, other in enumerate(within)
-             if other is not None and other[0] <= at[1] and at[0] <= other[1]]  # fmt: skip
-    if len(alike) < 2:
+    alike = [
+        curve.names[n].partition("=")[2]
+        for n, other in enumerate(within)
+        if n != index and other and other[0] <= at[1] and at[0] <= other[1]
+    ]
+    if not alike:
         return ""
-    *values, last = (name.partition("=")[2] for name in (curve.names[n] for n in alike))
-    names = f"{curve.axis.name}={', '.join(values)} and {last}"
-    return f"The 95 % intervals of the IOPS of {names} overlap."
+    *values, last = alike
+    others = f"{', '.join(values)} and {last}" if values else last
+    that = "those" if values else "that"
+    return f"The 95 % interval of the IOPS of {curve.names[index]} overlaps {that} of {others}."
 
 
 def cpu_limit_text(

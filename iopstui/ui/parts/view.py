@@ -256,6 +256,7 @@ class ViewKeys(Part):
                 port.shown_state, source(), width, charset, self.frozen, page.order,
                 page.filter_text, port.open_dashboard.users_sentence,
                 disk(page.all_disks), records_users,
+                port.live.disk_use if port.live is not None and not self.frozen else None,
             ),
             charset, key.USERS,
             lambda of_all: processes_view.orders(port.shown_state, source(), disk(of_all)),

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from iopstui import format as f
 from iopstui.model.answer.use import DiskUse, DiskUser
-from iopstui.model.answer.who import LEAST_REST, Share, request_latency
+from iopstui.model.answer.who import LEAST_REST, Share, request_latency, role
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.tables import DOWN, UP, Column, sortable
 from iopstui.text import printable
@@ -33,6 +33,10 @@ ALL_DISKS = (
 )
 
 
+WHICH_DISK = (
+    "disk: where a process has files open; for loop0: the I/O of that device once more, as its "
+    "kernel thread passes it on."
+)
 LATENCY_NOTE = (
     "p50 and p99 (kernel probe): requests that a process itself sent to this disk; –: none, or too "
     "few. Those of a loop device are sent by its kernel threads."
@@ -82,7 +86,7 @@ class RecordedProcesses:
 
 NUMBERS, LATENCIES = 9 + 11 + 13 + 15, 2 * 9
 """Cells of the columns beside the name, and of those that the probe adds."""
-USER = 11
+USER, DISK = 11, 12
 SHARES = 9 + USER + 10 + 9
 """Cells of the columns beside the name in the list of one disk."""
 LEAST_NAME = 24
@@ -101,13 +105,22 @@ def orders(
 
 
 def _columns(
-    state: LiveState, source: Source | None, width: int, probe: ProbeInterval | None = None
-) -> tuple[Column, ...]:
+    state: LiveState, source: Source | None, width: int, probe: ProbeInterval | None = None,
+    use: DiskUse | None = None,
+) -> tuple[Column, ...]:  # fmt: skip
     """The columns. Latencies are those of the requests that each process sent to the target's disks
-    itself."""
-    numbers = NUMBERS + (LATENCIES if probe is not None else 0)
+    itself; ``use`` says on which disks it has files open."""
+    numbers = NUMBERS + (LATENCIES if probe is not None else 0) + (DISK if use else 0)
     users = [Column("", "user", 10, lambda name: f.cut(printable(name), 10), left=True, rank=2,
                     read=lambda one: source.user(one.pid))] if source else []  # fmt: skip
+    if use is not None:
+        names = {user.pid: _disks_text(user, use) for user in use.users}
+
+        def disk(one: Any) -> str:
+            return names.get(one.pid) or _passed_on(one.comm)
+
+        users.append(Column("", "disk", 11, lambda name: f.cut(printable(name), 11), left=True,
+                            read=disk))  # fmt: skip
     columns = (
         process_column(state, _name_width(width, numbers), source.command if source else None),
         Column("pid", "pid", 8, sorts=UP),
@@ -125,6 +138,17 @@ def _columns(
                       read=lambda p: latencies.get(p.pid, (None, None))[place])  # fmt: skip
 
     return (*columns, column("p50", 0), column("p99", 1))
+
+
+def _disks_text(user: DiskUser, use: DiskUse) -> str:
+    """The disks on which a process has files open, without those below one of them."""
+    return " ".join(sorted(name for name in user.devices if not use.above(name) & user.devices))
+
+
+def _passed_on(comm: str) -> str:
+    """ "for loop0" of that device's kernel thread."""
+    found = role(comm, {})
+    return f"for {found.device}" if found is not None and found.device.startswith("loop") else ""
 
 
 def _name_width(width: int, others: int) -> int:
@@ -209,13 +233,14 @@ def rows(
     users: str = "",
     disk: UsersOfDisk | None = None,
     records_users: bool = False,
+    use: DiskUse | None = None,
 ) -> list[Row]:
     """Rows over all disks; by disk if the probe of a recording counts processes. ``source`` is
     ``None`` for a recording that has no processes of this second; ``records_users``: it has some of
     others. ``frozen``: ``state`` is of an earlier second. ``order`` is one of ``orders`` ("": the
     busiest first). ``words`` is a filter: only processes whose name, number or command line
     contains all of them. ``users`` says who uses the target most. ``disk``: only its users are
-    listed."""
+    listed. ``use``: the last reading of who uses the disks."""
     words = words.strip()
     if disk is not None:
         return _disk_rows(disk, state, width, charset, frozen, order, words)
@@ -227,7 +252,7 @@ def rows(
     if source is None:
         reason = NO_READING if records_users else NONE_RECORDED
         return [*page, *wrap(width, charset, reason, None)]
-    rates, columns = source.rates(), _columns(state, source, width, probe)
+    rates, columns = source.rates(), _columns(state, source, width, probe, use)
     title = "processes, all disks together"
     if isinstance(source, RecordedProcesses):
         title += f", in {who_panel.time_text(source.use)}"
@@ -243,7 +268,8 @@ def rows(
                               source.user(one.pid))]  # fmt: skip
         page += listing(columns, rates, width, charset, MAX_ROWS, order) if rates else [
             no_match("process", words, width, charset)]  # fmt: skip
-    return page if words else [*page, *_note_rows(source, width, charset, probe is not None)]
+    notes = _note_rows(source, width, charset, probe is not None, use is not None)
+    return page if words else [*page, *notes]
 
 
 def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:
@@ -258,8 +284,11 @@ def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:
     return [*wrap(width, charset, text, None), message(width, charset, "")]
 
 
-def _note_rows(source: Source, width: int, charset: Charset, latencies: bool) -> list[Row]:
-    text = f"{ALL_DISKS} {LATENCY_NOTE}" if latencies else ALL_DISKS
+def _note_rows(
+    source: Source, width: int, charset: Charset, latencies: bool, disks: bool
+) -> list[Row]:  # fmt: skip
+    notes = (ALL_DISKS, WHICH_DISK * disks, LATENCY_NOTE * latencies)
+    text = " ".join(filter(None, notes))
     if isinstance(source, RecordedProcesses):
         return wrap(width, charset, f"{text} {RECORDED}")
     if source.closed:
