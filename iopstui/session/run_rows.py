@@ -184,12 +184,12 @@ def means_text(row: RunRow, latencies: Sequence[str] = TAIL) -> str:
 
 def brief_reason(disturbed: Sequence[str]) -> str:
     """The first reason (model/experiment/disturbance.py) in a few words that follow the IOPS: "
-    beside ≥ 40 MiB/s of others on vda"; ", disturbed" if there are none for it; "" without a
+    (beside ≥ 40 MiB/s of others on vda)"; ", disturbed" if there are none for it; "" without a
     reason."""
     for reason in disturbed:
         if match := re.match(_OTHERS_DID, reason):
             amount, ios, disk = match.groups(default="")
-            return f" beside ≥ {amount}{ios}/s of others on {disk}"
+            return f" (beside ≥ {amount}{ios}/s of others on {disk})"
         if re.match(_FULL_CPU, reason):
             return " with CPUs full of other programs"
     return ", disturbed" if disturbed else ""

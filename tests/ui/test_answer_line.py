@@ -255,9 +255,9 @@ def test_the_sign_of_a_result_is_explained_before_it_is_compared() -> None:
     ("reasons", "brief"),
     [
         (("others did at least 35.7 MiB of 169 MiB a second on vda, on which loop2 lies (reads)",),
-         " beside ≥ 35.7 MiB/s of others on vda"),
+         " (beside ≥ 35.7 MiB/s of others on vda)"),
         (("others did at least 53.0k of 82.2k I/Os a second on vda (reads)", "CPU 1 was full: x"),
-         " beside ≥ 53.0k I/Os/s of others on vda"),
+         " (beside ≥ 53.0k I/Os/s of others on vda)"),
         (("CPU 0, 1 were full: other programs used at least 86 % of a CPU there",),
          " with CPUs full of other programs"),
         (("interrupt 9 moved from CPU 1 to CPU 0",), ", disturbed"),

@@ -72,7 +72,8 @@ class BesideScreen(Modal[bool]):
     def __init__(
         self, name: str, job: Callable[[], str], charset: Charset, read: Callable[[], DiskNow]
     ) -> None:
-        super().__init__(name, charset, (("Enter", "Open this disk", "screen.open"), CLOSE_HINT))
+        keys = (("Enter", "Open this disk (asks first)", "screen.open"), CLOSE_HINT)
+        super().__init__(name, charset, keys)
         self._disk, self._job, self._read = name, job, read
         self._charts = DiskCharts(charset, named=False)
         self._shown: Text | None = None

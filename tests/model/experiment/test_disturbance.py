@@ -136,7 +136,7 @@ def test_the_reason_names_the_amounts_the_device_and_the_kind() -> None:
     large = found(frame(1000, 1000, size=1 << 20, iops=1000))
     assert large.reasons == ("others did at least 1.91 GiB of 1.95 GiB a second on vda",)
     flushes = found(frame(1000, 5000, flushes=5000, iops=1000))
-    assert brief_reason(reads.reasons) == " beside ≥ 53.0k I/Os/s of others on vda"
+    assert brief_reason(reads.reasons) == " (beside ≥ 53.0k I/Os/s of others on vda)"
     assert flushes.reasons == (
         "others did at least 4.90k of 6.00k I/Os a second on vda (flushes)",
     )  # fmt: skip
@@ -242,7 +242,7 @@ def test_what_the_kernel_reads_ahead_of_a_loop_device_s_file_is_not_others() -> 
     meter.add(seconds)
     (reason,) = meter.result().reasons
     assert reason.endswith(", on which loop0 lies (reads; most of it: backupd on vda)")
-    assert brief_reason((reason,)) == " beside ≥ 346 MiB/s of others on vda"
+    assert brief_reason((reason,)) == " (beside ≥ 346 MiB/s of others on vda)"
     meter = DisturbanceMeter(target, DIRECT, most_of=lambda other: pytest.fail("nobody disturbs"))
     meter.add(replace(seconds, disks={"loop0": made.disk(1000), "vda": made.disk(1010)}))
     assert not meter.result().reasons
