@@ -209,6 +209,17 @@ REACHED = 0.97
 allowed."""
 NEARLY = 0.92
 """The mean of a group that is held back all the time, on a busy machine."""
+def _mean_write_back(uses: Sequence[DiskUse]) -> dict[str, float]:
+    """Of the disks that had a request in flight in several readings: between two bursts of
+    write-back one reading may see nothing but a commit of the journal."""
+    seen: dict[str, list[float]] = {}
+    for use in uses:
+        for name, size in use.write_back.items():
+            seen.setdefault(name, []).append(size)
+    least = min(FEW_READINGS, len(uses))
+    return {name: fmean(sizes) for name, sizes in seen.items() if len(sizes) >= least}
+
+
 AT_TIMES, FEW_READINGS = 0.3, 3
 OFTEN = 0.6
 """A fact must be in this part of the readings; one alone may be chance."""
@@ -231,8 +242,7 @@ def mean_use(uses: Sequence[DiskUse]) -> DiskUse | None:
         ring_waiters=_often([use.ring_waiters for use in uses if use.with_tasks]),
         aio_waiters=_often([use.aio_waiters for use in uses if use.with_tasks]),
         limits=reached, near_limits=_reached_at_times(uses, reached),
-        write_back={name: fmean(use.write_back[name] for use in uses if name in use.write_back)
-                    for name in {name for use in uses for name in use.write_back}},
+        write_back=_mean_write_back(uses),
         swap_s=_mean_known([use.swap_s for use in uses]),
         suspended={name: fmean(use.suspended.get(name, 0.0) for use in uses)
                    for name in {name for use in uses for name in use.suspended}},

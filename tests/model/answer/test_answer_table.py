@@ -492,6 +492,17 @@ def test_write_back_that_nobody_waits_for_is_no_trouble() -> None:
     assert direct.verdict == WAITS, "writes that are not the page cache's"
 
 
+def test_one_reading_between_bursts_of_write_back_accuses_nobody() -> None:
+    """4 MiB/s of buffered writes, 12 % busy: the only reading with a request in flight saw a commit
+    of the journal, and the disk was said to answer slowly."""
+    burst = changed(rates(0, 35, 23, kib=112), aqu_sz=0.8, util=12.0)
+    between, commit = use(), use(write_back=4096.0)
+    once = first([burst] * 5, mean_use([between, between, commit, between]), 0.0)
+    assert once.verdict != WAITS
+    direct = first([burst] * 5, mean_use([commit] * 4), 0.0)
+    assert (direct.rule, direct.verdict) == ("slow", WAITS), "seen each time, it is no chance"
+
+
 def test_write_back_in_bursts_that_nobody_waits_for_is_no_waiting() -> None:
     """The size of the write-back may be read during a burst or only between two bursts."""
     flush = changed(rates(0, 500, 200, kib=512), aqu_sz=100.0, util=100.0)
