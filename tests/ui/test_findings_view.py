@@ -413,3 +413,23 @@ def test_advice_of_an_older_recording_names_its_key_once() -> None:
     advice = "find the program: u on the live screen, iotop, or pidstat -d 1"
     live_state = state(STARTED, FindingReported(9.0, Finding("disagree", "1.2k more", advice, "u")))
     assert "Next: u  find the program with iotop, or pidstat -d 1" in text(live_state)
+
+
+async def test_the_key_of_the_whole_answer_is_not_named_where_letters_filter() -> None:
+    """A newcomer pressed f, which the line at the top named, and filtered the page of processes."""
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        fake = await running(app, pilot)
+        long = Answer("nvme0n1", "well", GOOD, f"nvme0n1 is quick; {'that is all ' * 9}")
+        fake.sink(AnswerGiven(4.0, long))
+        fake.tick(1)
+        await settle(pilot)
+        assert shows(app, "f: all")
+        await pilot.press("u")
+        fake.tick(1)
+        await settle(pilot)
+        assert "f: all" not in screen_text(app).splitlines()[2]
+        await pilot.press("escape")
+        fake.tick(1)
+        await settle(pilot)
+        assert "f: all" in screen_text(app).splitlines()[2]

@@ -209,6 +209,8 @@ REACHED = 0.97
 allowed."""
 NEARLY = 0.92
 """The mean of a group that is held back all the time, on a busy machine."""
+
+
 def _mean_write_back(uses: Sequence[DiskUse]) -> dict[str, float]:
     """Of the disks that had a request in flight in several readings: between two bursts of
     write-back one reading may see nothing but a commit of the journal."""
