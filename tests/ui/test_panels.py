@@ -328,6 +328,10 @@ def test_job_line_has_progress_and_eta() -> None:
     unknown = replace(fakes.interval(15), eta_s=None, progress=None)
     event = FrameReady(15.0, fakes.frame(15, unknown))
     assert "end unknown" in text(bars.job_line(state(step_started, event), "x", 120, UTF8))
+    early = replace(fakes.interval(3), eta_s=None, progress=None)
+    begun = state(step_started, FrameReady(3.0, fakes.frame(3, early)))
+    line = text(bars.job_line(begun, "x", 120, UTF8))
+    assert " elapsed" in line and "end unknown" not in line, "fio has not told it yet"
     last = replace(fakes.interval(16), eta_s=0, progress=1.0)
     rest = FrameReady(16.0, fakes.frame(16, last, frozenset({FINAL, PARTIAL})))
     stopped = state(step_started, ready(15), rest, StepFinished(16.0, 1, 0, "", True))

@@ -45,6 +45,8 @@ from iopstui.ui.state.live import LiveState
 
 BAR, SHORT_BAR = 20, 10
 MAX_ROUNDED_S = 2
+NO_END_YET_S = 6
+"""fio may tell the end of a run only after its first few seconds."""
 WHERE_WHOLE, LEAST_BEGINNING = " ctrl+p: Messages", 40
 """The hint on where to read a message that does not fit, and how much of the message is shown at
 least."""
@@ -274,7 +276,8 @@ def _progress_pieces(state: LiveState, charset: Charset, bar: int) -> list[Piece
     if fio.eta_s is None or fio.progress is None:
         if not bar or not state.running:
             return [(f"{f.clock(elapsed)} ", None)]
-        return [(f"{f.clock(elapsed)} elapsed, end unknown ", None)]
+        unknown = ", end unknown" if elapsed > NO_END_YET_S else ""
+        return [(f"{f.clock(elapsed)} elapsed{unknown} ", None)]
     if not state.running and _end_word(state) == STOPPED:
         return [(f"after {f.clock(elapsed)} ", None)]
     total = state.total_s or fio.elapsed_s + fio.eta_s
