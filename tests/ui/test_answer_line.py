@@ -88,6 +88,12 @@ def test_where_all_is_well_the_time_matters_more_than_the_last_parts() -> None:
     assert text(well, 28).endswith("…"), "the text has no figure without a time"
     who = f"{quick.partition(' (0.09')[0]} · fio (965): 64 % of bytes"
     assert text(replace(well, who=WHO), 100) == f" ● {who:88}over 5 s", "who stays"
+    waiting = replace(well, text="loop0 answers in 528 µs (p99) at 34 % busy; "
+                                 "tasks wait for I/O 1 % of the time")  # fmt: skip
+    hog = "backupd --name=hog --filename=/dev/loop0 (5294) does 99 % of its bytes"
+    for more in ("", "f: all"):
+        row = "".join(one for one, _ in answer_row(replace(waiting, who=hog), 80, UTF8, more))
+        assert "(p99); tasks wait for I/O 1 % · backupd (5294): 99 %" in row, "a newcomer missed it"
     through = "backupd --all (31151) through loop0 does 92 % of its bytes"
     mean = replace(well, text="vda answers in 405 µs on average", who=through)
     assert text(mean, 80).endswith("on average · backupd (31151) through loop0: 92 %")

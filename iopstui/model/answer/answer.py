@@ -144,6 +144,11 @@ def shortened(text: str, who: str, room: int, width: Callable[[str], int]) -> tu
     return _whole_words(words, room, width), ""
 
 
+def says_what_waits(text: str) -> bool:
+    """Whether the text ends with whether anything waits."""
+    return _WAITING.search(text) is not None
+
+
 def short_who(who: str) -> str:
     """ "fio --name=hog (965, container 8c1d2f0a9b7e) through loop0 does 64 % of its bytes" -> "fio
     (965) through loop0: 64 % of bytes"."""

@@ -17,6 +17,7 @@ from iopstui.model.answer.answer import (
     MEAN,
     SIGNS,
     Answer,
+    says_what_waits,
     short_who,
     shortened,
 )
@@ -356,7 +357,7 @@ def answer_row(answer: Answer | None, width: int, charset: Charset, more: str = 
 
 def _with_span(answer: Answer, whole: str, person: str, room: int) -> tuple[str, str, str]:
     """Text, user and time. The time matters more than the user's whole command; where all is well
-    also more than the last parts of the text, but never more than who it is."""
+    also more than the last parts of the text, but never more than who it is, and what waits."""
     text, who = shortened(whole, person, room, cell_len)
     spans = [f"  {answer.span} ", f" in {answer.over_s} s "] if answer.span else []
     beside = [(*shortened(whole, person, room - len(span), cell_len), span) for span in spans]
@@ -367,6 +368,7 @@ def _with_span(answer: Answer, whole: str, person: str, room: int) -> tuple[str,
     if beside and answer.state == GOOD:
         fewer, name, span = beside[0]
         is_mean = MEAN not in text or MEAN in fewer
+        is_mean &= says_what_waits(fewer) or not says_what_waits(text)
         if name in (who, short_who(person)) and is_mean and not fewer.endswith(ELLIPSIS):
             return fewer, name, span
     return text, who, ""
