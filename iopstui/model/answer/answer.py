@@ -179,7 +179,7 @@ def _ranked(text: str, who: str) -> Iterator[tuple[str, str]]:
             *_, least = less = [*_without_details(shorter)]
             texts += [*less, least.removesuffix(MEAN)]
     whole = [*texts]
-    if _WAITING.search(whole[0]):
+    if says_what_waits(whole[0]):
         waiting = [whole[0], _ITS_FIGURE.sub("", whole[0])]
         waiting.append(_LESS[0].sub("", waiting[1]))
         names = who, who.removesuffix(_OF_BYTES)

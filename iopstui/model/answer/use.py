@@ -209,19 +209,6 @@ REACHED = 0.97
 allowed."""
 NEARLY = 0.92
 """The mean of a group that is held back all the time, on a busy machine."""
-
-
-def _mean_write_back(uses: Sequence[DiskUse]) -> dict[str, float]:
-    """Of the disks that had a request in flight in several readings: between two bursts of
-    write-back one reading may see nothing but a commit of the journal."""
-    seen: dict[str, list[float]] = {}
-    for use in uses:
-        for name, size in use.write_back.items():
-            seen.setdefault(name, []).append(size)
-    least = min(FEW_READINGS, len(uses))
-    return {name: fmean(sizes) for name, sizes in seen.items() if len(sizes) >= least}
-
-
 AT_TIMES, FEW_READINGS = 0.3, 3
 OFTEN = 0.6
 """A fact must be in this part of the readings; one alone may be chance."""
@@ -253,6 +240,17 @@ def mean_use(uses: Sequence[DiskUse]) -> DiskUse | None:
         links=tuple({link.name: link for use in uses for link in use.links}.values()),
         kernel_s=_mean_kernel(uses, seconds),
     )  # fmt: skip
+
+
+def _mean_write_back(uses: Sequence[DiskUse]) -> dict[str, float]:
+    """Of the disks that had a request in flight in several readings: between two bursts of
+    write-back one reading may see nothing but a commit of the journal."""
+    seen: dict[str, list[float]] = {}
+    for use in uses:
+        for name, size in use.write_back.items():
+            seen.setdefault(name, []).append(size)
+    least = min(FEW_READINGS, len(uses))
+    return {name: fmean(sizes) for name, sizes in seen.items() if len(sizes) >= least}
 
 
 def _mean_users(uses: Sequence[DiskUse], seconds: float) -> tuple[DiskUser, ...]:

@@ -76,9 +76,9 @@ def chart_specs(device: str) -> tuple[ChartSpec, ChartSpec]:
 
 
 COPIED_COLUMNS, COPIED_ROWS = 160, 9
+"""The size of the panel when it is copied as text."""
 _AGE = re.compile(r", (\d+) s ago")
 """The age of a reading of who uses the disk."""
-"""The size of the panel when it is copied as text."""
 FIO_LATENCY, DEVICE_LATENCY, AWAIT = "fio", "device", "await"
 
 

@@ -237,7 +237,7 @@ class ExperimentState:
         loads where IOPS still rise."""
         if self.active or not self.points or self.plan.variants:
             return {}
-        larger = larger_loads(self.plan, load_curves(self.plan, list(self.points.values())))
+        larger = larger_loads(self.plan, self.curves())
         fields = {"axis": larger} if larger and len(self.points) == self.total else {}
         return {**fields, "rounds": REPEATS} if self.plan.repeats == 1 else fields
 
