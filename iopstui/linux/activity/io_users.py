@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from iopstui.linux.devices.open_devices import OpenDevices
 from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.process_io import ProcessIo
-from iopstui.linux.process.processes import task_stat
+from iopstui.linux.process.processes import is_within, task_stat
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.experiment.disturbance import OtherIo
 
@@ -43,7 +43,9 @@ class IoUsers:
             rates = process.read_s, process.write_s
             if sum(rates) < least:
                 break  # the busiest are first
-            if process.kernel or process.children or self._is_own(process.pid):
+            if process.kernel or process.children:
+                continue
+            if is_within(process.pid, self._own_pid, self._parent_of):
                 continue
             places = finder.sole(process.pid, process.faults) or ((), ())
             there = sum(rate for rate, place in zip(rates, places, strict=True)
@@ -52,15 +54,8 @@ class IoUsers:
                 return f"{process.comm} {process.pid}"
         return ""
 
-    def _is_own(self, pid: int) -> bool:
-        """Whether it is this process or one below it."""
-        seen: set[int] = set()
-        while pid not in seen and pid > 1:
-            if pid == self._own_pid:
-                return True
-            seen.add(pid)
-            try:
-                pid = int(task_stat(f"{self._roots.proc}/{pid}")[1][_PARENT])
-            except (OSError, ValueError, IndexError):
-                return False
-        return False
+    def _parent_of(self, pid: int) -> int:
+        try:
+            return int(task_stat(f"{self._roots.proc}/{pid}")[1][_PARENT])
+        except (OSError, ValueError, IndexError):
+            return 0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from iopstui.linux.kernel_files import Roots, decode
-from iopstui.linux.process.processes import command_of, task_stat
+from iopstui.linux.process.processes import command_of, is_within, task_stat
 from iopstui.text import printable
 
 LEAST_PERCENT = 25.0
@@ -62,14 +62,7 @@ class CpuUsers:
         return f"{command} ({pids[0]}) with {total:.0f} %"
 
     def _is_own(self, pid: int, now: Mapping[int, _Process]) -> bool:
-        """Whether it is this process or one below it."""
-        seen: set[int] = set()
-        while pid in now and pid not in seen:
-            if pid == self._own_pid:
-                return True
-            seen.add(pid)
-            pid = now[pid].parent
-        return False
+        return is_within(pid, self._own_pid, lambda one: now[one].parent if one in now else 0)
 
     def _read(self) -> dict[int, _Process]:
         found, ticks_s = {}, os.sysconf("SC_CLK_TCK")

@@ -6,6 +6,7 @@ import os
 import pwd
 import threading
 import time
+from collections.abc import Callable
 from functools import lru_cache
 
 from iopstui.format import cut
@@ -98,6 +99,18 @@ def process_of(pid: int, proc: str = "/proc") -> int:
     except (OSError, ValueError, IndexError, StopIteration):
         return 0
     return number if number != pid else 0
+
+
+def is_within(pid: int, top: int, parent_of: Callable[[int], int]) -> bool:
+    """Whether a process is ``top`` or one below it. ``parent_of`` returns 0 for a process that is
+    gone."""
+    seen: set[int] = set()
+    while pid > 0 and pid not in seen:
+        if pid == top:
+            return True
+        seen.add(pid)
+        pid = parent_of(pid)
+    return False
 
 
 def children(pid: int, proc: str = "/proc") -> tuple[int, ...]:
