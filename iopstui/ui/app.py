@@ -532,6 +532,13 @@ class IopstuiApp(KeysInOrder):
         if isawaitable(result):
             await result
 
+    def action_page(self, action: str) -> None:
+        """From a page over the dashboard to that of another key."""
+        below = self.screen_stack[-2:-1]
+        if below == [self.dashboard] and self.actions.is_possible(action, True, False):
+            self.screen.dismiss(None)
+            self.actions.perform(action)
+
     def on_key_clicked(self, message: KeyClicked) -> None:
         """Do the same as if the clicked key of the footer had been pressed."""
         names = {

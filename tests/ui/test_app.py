@@ -648,6 +648,12 @@ async def test_another_disk_can_be_looked_at_while_a_job_runs(size: tuple[int, i
             await pilot.press(key)
         await settle(pilot)
         assert app.screen is page, "keys of the job and the home screen do nothing here"
+        await pilot.press("u")
+        await settle(pilot)
+        assert shows(app, "› Who"), "all who use it, as on other pages"
+        await pilot.press("f", "escape")
+        await settle(pilot)
+        assert app.screen is page
         await pilot.press("escape")
         await settle(pilot)
         assert isinstance(app.screen, HomeScreen) and fake.calls == calls

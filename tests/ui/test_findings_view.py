@@ -17,6 +17,7 @@ from iopstui.events import (
 from iopstui.model.answer.answer import GOOD, WARNING, Answer
 from iopstui.model.findings.advice import Advice, advise
 from iopstui.model.findings.finding import Finding, headline_of
+from iopstui.ui.core.modal import Modal
 from iopstui.ui.dashboard import finding_line
 from iopstui.ui.dialogs.slow_list import LiveRows
 from iopstui.ui.draw.style import UTF8
@@ -415,21 +416,28 @@ def test_advice_of_an_older_recording_names_its_key_once() -> None:
     assert "Next: u  find the program with iotop, or pidstat -d 1" in text(live_state)
 
 
-async def test_the_key_of_the_whole_answer_is_not_named_where_letters_filter() -> None:
-    """A newcomer pressed f, which the line at the top named, and filtered the page of processes."""
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_the_keys_of_pages_lead_from_one_to_another(size: tuple[int, int]) -> None:
+    """A newcomer pressed f on the page of processes, because the line at the top names it, and
+    another one pressed the number of a tab: both had filtered the list."""
     app = make()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with app.run_test(size=size) as pilot:
         fake = await running(app, pilot)
         long = Answer("nvme0n1", "well", GOOD, f"nvme0n1 is quick; {'that is all ' * 9}")
         fake.sink(AnswerGiven(4.0, long))
         fake.tick(1)
         await settle(pilot)
-        assert shows(app, "f: all")
-        await pilot.press("u")
-        fake.tick(1)
-        await settle(pilot)
-        assert "f: all" not in screen_text(app).splitlines()[2]
-        await pilot.press("escape")
-        fake.tick(1)
-        await settle(pilot)
-        assert "f: all" in screen_text(app).splitlines()[2]
+        titles = []
+        for name in ("u", "3", "3", "f", "o", "2", "9", "v", "u", "u"):
+            await pilot.press(name)
+            await settle(pilot)
+            assert shows(app, "f: all")
+            page = app.screen
+            titles.append(page.copied_title if isinstance(page, Modal) else "")
+            if isinstance(page, Modal) and page.tabs is not None and page.tabs.name == "Who":
+                third = f"Who › {page.tabs.titles[2]}"
+            assert len(app.screen_stack) == (3 if titles[-1] else 2), "Esc leads to the dashboard"
+        assert titles == [
+            "Who › Processes", third, third, "Findings", "Where › Waits",
+            "Where › Queue map", "Where › Queue map", "Runs", "Who › Processes", "",
+        ]  # fmt: skip

@@ -440,6 +440,9 @@ async def test_keys_act_on_all_hosts() -> None:
         assert shows(app, "run 1 stopped: 34.0k IOPS")
         await pilot.press("a")
         await settle(pilot)
+        assert not shows(app, "filter:"), "a letter that is no key does nothing"
+        await pilot.press(*"/a")
+        await settle(pilot)
         assert shows(app, "filter: a")
 
 

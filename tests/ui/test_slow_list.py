@@ -75,7 +75,7 @@ async def test_the_slowest_requests_of_a_second_are_listed_sorted_and_opened() -
         await pilot.press("less_than_sign", *["greater_than_sign"] * 4)
         await settle(pilot)
         assert "sorted by PLUGGED" in screen_text(app)
-        await pilot.press(*"flush")
+        await pilot.press(*"/flush")
         await settle(pilot)
         assert column(page, "WHAT") == ["flush"] and column(page, "SECTOR") == ["–"]
         await pilot.press("enter")
@@ -131,7 +131,7 @@ async def test_a_request_is_listed_with_its_disk_where_there_are_several(width: 
         assert "TOTAL" in screen_text(app) and "DEVICE" in screen_text(app)
         words = " ".join(screen_text(app).replace("│", " ").split())
         assert "An I/O that loop0 passes on to vda has a request on each" in words
-        await pilot.press(*"flush", "enter")
+        await pilot.press(*"/flush", "enter")
         await settle(pilot)
         assert "flush of loop0, flags FF" in screen_text(app)
 

@@ -28,7 +28,7 @@ async def test_a_narrow_line_of_keys_keeps_those_that_lead_out() -> None:
         await pilot.press("u")
         await settle(pilot)
         keys = screen_text(app).splitlines()[-2].strip("│ ")
-        assert keys.endswith("Esc Close") and keys.startswith("Tab Next page")
+        assert keys.endswith("Esc Close") and keys.startswith("Tab 1-4 Pages")
         await pilot.press("escape")
         await go_home(app, pilot)
         keys = screen_text(app).splitlines()[-1].strip()

@@ -133,7 +133,6 @@ class LimitPage(LiveRows):
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("x", "stop", show=False), Binding("n", "again", show=False),
     ]  # fmt: skip
-    letters_filter = False
 
     def __init__(
         self, shown: Callable[[], ShownSearch], on_stop: Callable[[], None],

@@ -160,3 +160,5 @@ PLACES = Key("o", "o")
 RUNS = Key("v", "v")
 SETTINGS = Key("k", "k")
 USERS = Key("u", "u")
+PAGES = {"findings": FINDINGS, "places": PLACES, "runs": RUNS, "users": USERS}
+"""The keys that lead to a page of the dashboard, also from another page; by their action."""

@@ -21,7 +21,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from iopstui.text import printable
-from iopstui.ui.core.key import HELP, Key, press
+from iopstui.ui.core.key import HELP, PAGES, Key, press
 from iopstui.ui.draw.style import DIM, KEY, Charset
 
 Result = TypeVar("Result")
@@ -151,6 +151,10 @@ class Modal(ModalScreen[Result]):
         if opened_by is not None:
             # the key that opened the dialog also closes it
             self._bindings.bind(opened_by.names, "leave", "Close", show=False)
+        if opened_by in PAGES.values():
+            for action, other in PAGES.items():
+                if other != opened_by:
+                    self._bindings.bind(other.names, f"app.page({action!r})", show=False)
 
     def compose(self) -> ComposeResult:
         """The box: ``content``, then the keys."""
@@ -164,7 +168,10 @@ class Modal(ModalScreen[Result]):
     def with_tabs(self, tabs: PageTabs) -> Modal[Result]:
         """Make the dialog one page of several. Call this before it is pushed."""
         self.tabs = tabs
-        self.keys.first_hints = (("Tab", "Next page", "screen.tab(1)"),)
+        numbers = range(1, len(tabs.titles) + 1)
+        for number in numbers:
+            self._bindings.bind(str(number), f"tab({number - 1 - tabs.index})", show=False)
+        self.keys.first_hints = ((f"Tab 1-{numbers[-1]}", "Pages", "screen.tab(1)"),)
         self.show_hints()
         return self
 
@@ -183,8 +190,8 @@ class Modal(ModalScreen[Result]):
         return super().dismiss(result)
 
     def action_tab(self, by: int) -> None:
-        """Open the next page in place of this one."""
-        if self.tabs is not None:
+        """Open a page in place of this one: the next one, or that which is ``by`` titles away."""
+        if self.tabs is not None and by:
             self.dismiss(None)
             self.tabs.open((self.tabs.index + by) % len(self.tabs.titles))
 

@@ -573,9 +573,7 @@ class Dashboard(CanvasScreen):
             )
         answer = self._answer() if plan.answer.height else None
         if plan.answer.height:
-            # letters belong to a page or dialog that is open
-            more = "f: all" if self.app.screen is self else ""
-            self.panels["answer"].show([answer_row(answer, width, charset, more)])
+            self.panels["answer"].show([answer_row(answer, width, charset, "f: all")])
         box = plan.finding
         in_box = plan.framed and box.height >= layout.FINDING_BOX
         is_free = finding_line.is_empty(state)

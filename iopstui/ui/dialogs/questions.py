@@ -97,6 +97,7 @@ class Choice(TypeToFilter, Picker["str | None"]):
     BINDINGS = [*LIST_KEYS]  # noqa: RUF012 (Textual's own form)
     size_class = "narrow"
     about = "Choose a value: typing filters the list, Enter selects."
+    letters_filter = True
 
     def __init__(
         self,

@@ -58,7 +58,7 @@ class LiveRows(TypeToFilter, Modal[None]):
     ) -> None:  # fmt: skip
         """``filters_itself``: ``build`` applies the filter, so the rows are not filtered again."""
         hints = (HINTS[0], SORT_HINT, *HINTS[1:]) if orders() else HINTS
-        self.about = "A live list: up and down scroll, typing filters, Esc closes it."
+        self.about = "A live list: up and down scroll, / filters, Esc closes it."
         if orders():
             self.about += " < and > sort by another column, and so does a click on its title."
         super().__init__(title, charset, hints, opened_by)

@@ -1,7 +1,7 @@
 """Screens with text, and a filter for lists that one types.
 
-A letter that is not a key of the list begins the filter. "/" also does, and then every letter
-belongs to the filter. Esc clears the filter, Backspace removes its last letter."""
+"/" begins the filter, and then every letter belongs to it. Esc clears the filter, Backspace removes
+its last letter."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ class TypeToFilter:
     filter changes. A dialog shows the filter before its keys."""
 
     filter_text = ""
-    letters_filter = True
-    """Whether a letter that is not a key begins the filter, as "/" does."""
+    letters_filter = False
+    """Whether a letter that is not a key begins the filter, as "/" does: where one chooses a value
+    and no key leads elsewhere."""
     typing_from_start = False
     """Whether every letter belongs to the filter from the start. Esc without text then closes the
     screen."""

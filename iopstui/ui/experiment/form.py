@@ -121,8 +121,8 @@ def fields(
         ]
     return [
         *rows,
-        ("settle", "Settle", SETTLE, "seconds before each measurement"),
-        ("measure", "Measure", MEASURE, "seconds of each run"),
+        ("settle", "Settle", SETTLE, "seconds before measuring, from 0"),
+        ("measure", "Measure", MEASURE, "seconds of each run, from 1"),
     ]
 
 

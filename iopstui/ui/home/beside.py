@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
@@ -17,11 +17,15 @@ from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.target import Target
 from iopstui.model.figures.disk import DiskRates, util_text
 from iopstui.tables import Column
+from iopstui.ui.core import key
 from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Modal
+from iopstui.ui.dashboard.pages import processes_view
 from iopstui.ui.dashboard.panels import who_panel
-from iopstui.ui.draw.rows import ANSWER_STYLES, Row, listing, rows_text, rule
+from iopstui.ui.dialogs.slow_list import LiveRows
+from iopstui.ui.draw.rows import ANSWER_STYLES, Row, listing, rows_text, rule, wrap
 from iopstui.ui.draw.style import BOLD, DIM, Charset
 from iopstui.ui.home.rows import MIN_HEIGHT, Activity, DiskCharts
+from iopstui.ui.state.live import LiveState
 
 REFRESH_S, WHO_ROWS, WHO_ROWS_LOW = 1.0, 7, 5
 LOW = 22
@@ -61,18 +65,21 @@ class BesideScreen(Modal[bool]):
     elsewhere; ``job`` names it, or "" once it has ended. Returns True to open the disk."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding("enter", "open", "Open", show=False), *LIST_KEYS,
+        Binding("enter", "open", "Open", show=False),
+        Binding(key.USERS.names, "users", "Who", show=False), *LIST_KEYS,
     ]  # fmt: skip
     size_class = "wide"
     about = (
         "A disk, while a job runs on another one: its answer, the figures of the last second, and "
-        "who uses it. The job goes on. Enter opens the disk; if that ends the job, it asks first."
+        "who uses it; u lists all who do. The job goes on. Enter opens the disk; if that ends the "
+        "job, it asks first."
     )
 
     def __init__(
         self, name: str, job: Callable[[], str], charset: Charset, read: Callable[[], DiskNow]
     ) -> None:
-        keys = (("Enter", "Open this disk (asks first)", "screen.open"), CLOSE_HINT)
+        keys = (("Enter", "Open this disk (asks first)", "screen.open"),
+                (key.USERS.label, "Who", "screen.users"), CLOSE_HINT)  # fmt: skip
         super().__init__(name, charset, keys)
         self._disk, self._job, self._read = name, job, read
         self._charts = DiskCharts(charset, named=False)
@@ -99,6 +106,8 @@ class BesideScreen(Modal[bool]):
     def _show(self) -> None:
         if self.is_leaving:
             return
+        if isinstance(self.app.screen, LiveRows):
+            self.app.screen.paint()
         width, now, job = self.box.content_region.width, self._read(), self._job()
         title = f"{self._disk} (meanwhile on {job})" if job else self._disk
         if title != self.heading:
@@ -153,6 +162,30 @@ class BesideScreen(Modal[bool]):
 
     def action_leave(self) -> None:
         self.dismiss(False)
+
+    def action_users(self) -> None:
+        """List all who use the disk, over this page."""
+        state = LiveState()
+
+        def users() -> who_panel.UsersOfDisk | None:
+            now = self._read()
+            return who_panel.users_of(now.use, now.target, ()) if now.use is not None else None
+
+        def rows(width: int) -> Sequence[Row]:
+            disk = users()
+            if disk is None:
+                return wrap(width, self.charset, NOT_YET, None)
+            return processes_view.rows(
+                state, None, width, self.charset, order=page.order, words=page.filter_text,
+                disk=disk,
+            )  # fmt: skip
+
+        def orders() -> Sequence[str]:
+            disk = users()
+            return processes_view.orders(state, None, disk) if disk is not None else ()
+
+        page = LiveRows("Who", rows, self.charset, key.USERS, orders, True)
+        self.app.push_screen(page)
 
     def action_open(self) -> None:
         self.dismiss(True)

@@ -169,7 +169,6 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         Binding("q", "leave", "Quit"),
         *ACT_BINDINGS,
     ]
-    letters_filter = False
     help_first = HELP
     about = (
         "The disks: first the one that the answer warns of, then by name, loop devices last. Once "

@@ -209,7 +209,7 @@ class FleetKeys(Part):
         Action(
             "filter_hosts", (), order,
             help="filter the hosts by part of a name, or a set such as "
-                 "node[01-10]; letters that are not keys start it, too", place=60, term="/",
+                 "node[01-10]", place=60, term="/",
             scope=ANYWHERE,
         ),
     )  # fmt: skip
