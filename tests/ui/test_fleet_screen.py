@@ -770,7 +770,7 @@ async def test_disks_are_watched_between_runs_and_the_result_stays_visible() -> 
         await settle(pilot)
         text = screen_text(app)
         assert "4 of 4 hosts watched" in text and "Hosts 4  no job runs" in text
-        assert "run 1: 34.0k IOPS" in text and "figures of its last second" in text
+        assert "run 1: 34.0k IOPS" in text and "whole run: 34.0k IOPS" in text
         inner = [line.strip("│ ") for line in text.splitlines()]
         rows = {line.split()[0]: line for line in inner if line.startswith("node")}
         # without a job there is no p99, but its column stays

@@ -11,17 +11,19 @@ from rich.cells import cell_len
 from session_frames import whole_frames
 from test_app import WIDE, do, make, running, screen_text, settle, shows
 
+from iopstui import format as f
 from iopstui.events import FrameReady, Notice
 from iopstui.linux.counters.cgroup import CgroupLoad
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.model.answer import use as answer_use
-from iopstui.model.block.target import DeviceLinks
+from iopstui.model.block.target import DEVICE, DeviceLinks, Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.cgroups import DiskUse, GroupRates
 from iopstui.model.metrics.aws import VolumeGrowth
 from iopstui.model.metrics.probe import LATENCY, PARTS, ProbeInterval
 from iopstui.ui.dashboard.pages import cgroups_view, processes_view
 from iopstui.ui.dashboard.pages.probe_view import rows, task_rows
+from iopstui.ui.dashboard.panels import who_panel
 from iopstui.ui.draw.style import ASCII, UTF8, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
@@ -194,6 +196,21 @@ def test_processes_are_of_all_disks_without_the_probe() -> None:
     found.pop()
     found.clear()
     assert "no process that this user can read did I/O" in told(state, source)
+
+
+def test_the_users_of_a_disk_are_listed_with_what_waits_for_it() -> None:
+    """A newcomer looked for that among the slowest requests, since only the machine's pressure was
+    told."""
+    now = LiveState(devices=("nvme0n1",))
+    now.apply(FrameReady(2.0, fakes.frame(2, None)))
+    assert now.frame is not None
+    target = Target(DEVICE, "/dev/nvme0n1", "nvme0n1", ("nvme0n1",))
+    disk = who_panel.users_of(answer_use.DiskUse(2.0, 1.0, ()), target, ())
+    table = processes_view.rows(now, None, 120, UTF8, disk=disk)
+    text = " ".join("".join(text for text, _ in row).strip() for row in table)
+    rates = now.frame.disks["nvme0n1"]
+    assert f"Waiting for nvme0n1: {f.number(rates.aqu_sz)} requests in flight on average" in text
+    assert f"a read takes {f.milliseconds(rates.r_await)}" in text
 
 
 async def test_processes_are_sorted_by_any_column(monkeypatch: pytest.MonkeyPatch) -> None:

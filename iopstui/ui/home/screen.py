@@ -107,10 +107,9 @@ FOOTER_HINTS = (
 QUIT = ("q", "Quit", "screen.leave")
 STOP_TITLE = "Stop what is running?"
 OPEN_ROW = "(open)"
-"""Shown in the open session's row instead of a mount point; also the key of that row, unless it is
-the one of the session's only disk."""
+"""The key of the open session's row, unless it is the one of the session's only disk."""
 GONE_ROW = "(gone)"
-"""The same, once that disk is gone."""
+"""Shown instead of a mount point once that disk is gone."""
 
 
 if TYPE_CHECKING:
@@ -450,7 +449,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         gone keeps its place, but has no figures."""
         path = opened.paths[0] if len(opened.paths) == 1 else ""
         key = path if path in self._memory.order and all(row.key != path for row in shown) else ""
-        name, mounted = ("", GONE_ROW) if self._gone(opened) else (opened.device, OPEN_ROW)
+        name, mounted = ("", GONE_ROW) if self._gone(opened) else (opened.device, "")
         return DiskRow(key or OPEN_ROW, f"{rows.OPEN_MARK}{opened.name}", name, opened.running(),
                        "", mounted, self._activity, self._minute, is_open=True)  # fmt: skip
 
@@ -471,7 +470,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         is_open = opened is not None and opened.paths == (device.path,)
         label = self._label(depth, device, is_open)
         if opened is not None and is_open:
-            model, mounted = opened.running(), OPEN_ROW
+            model = opened.running()
         return DiskRow(device.path, label, device.name, model, f.size(device.size), mounted,
                        self._activity, self._minute, device, is_open)  # fmt: skip
 

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from iopstui import format as f
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.model.answer.who import LEAST_REST, Share, request_latency, role
+from iopstui.model.block.target import Target
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.tables import DOWN, UP, Column, sortable
 from iopstui.text import printable
@@ -217,7 +219,7 @@ def _disk_rows(
         page.append(message(width, charset, " ".join(who_panel.rest_texts(disk.use, rest))))
     if words:
         return page
-    page += [message(width, charset, ""), *_pressure(state, width, charset)]
+    page += [message(width, charset, ""), *_pressure(state, width, charset, disk.target)]
     note = ON_THE_DISK + f" {LATENCY_NOTE}" * (_process_probe(state) is not None)
     return [*page, *wrap(width, charset, note)]
 
@@ -272,16 +274,32 @@ def rows(
     return page if words else [*page, *notes]
 
 
-def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:
+def _pressure(
+    state: LiveState, width: int, charset: Charset, target: Target | None = None
+) -> list[Row]:
+    """What waits: for ``target`` how many requests, and for any disk how many tasks."""
+    rates = state.frame.combined(target.opened) if target is not None and state.frame else None
+    waits = _requests_text(target.name, rates) if target is not None and rates is not None else ""
     pressure = state.frame.more.get("pressure", {}) if state.frame is not None else {}
     some, full = pressure.get("some"), pressure.get("full")
     if some is None or full is None:
-        return []
-    text = (
+        return wrap(width, charset, waits, None) if waits else []
+    text = waits + (
         f"Tasks of this machine wait for I/O of any kind {f.percent(some)} % of the time, all at "
         f"once {f.percent(full)} % (/proc/pressure/io; also programs that sleep in io_uring)."
     )
     return [*wrap(width, charset, text, None), message(width, charset, "")]
+
+
+def _requests_text(name: str, rates: DiskRates) -> str:
+    """How many requests of a disk are in flight, and how long one takes."""
+    if rates.aqu_sz is None:
+        return ""
+    times = [f"a {kind} takes {f.milliseconds(ms)}" for kind, ms in (
+        ("read", rates.r_await), ("write", rates.w_await)) if ms]  # fmt: skip
+    each = "".join(f", {text}" for text in times)
+    in_flight = f"{f.number(rates.aqu_sz)} requests in flight on average"
+    return f"Waiting for {printable(name)}: {in_flight}{each} (this second). "
 
 
 def _note_rows(

@@ -8,6 +8,7 @@ from iopstui import format as f
 from iopstui.model.figures.figure import HIGHEST, RANKS
 from iopstui.model.fio.interval import BW, IOPS, FioInterval
 from iopstui.model.metrics import frame as flags
+from iopstui.session.run_rows import LATENCIES, means_text
 from iopstui.tables import Column
 from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule, table_for, wrap
 from iopstui.ui.draw.style import BOLD, DIM, FIO, WARNING, Charset
@@ -126,6 +127,15 @@ def status(state: LiveState, job: str) -> tuple[str, bool]:
     return _interval_note(frame.fio, frame.flags, state)
 
 
+def _ended_text(state: LiveState) -> str:
+    """The figures of the whole run: the table above has those of its last second."""
+    ended = state.finished
+    row = next((row for row in state.runs.rows if ended and row.step == ended.step), None)
+    if row is None or row.iops is None:
+        return "no job is running; figures of its last second"
+    return f"whole run: {means_text(row, LATENCIES[1:])}"
+
+
 def layout_text(state: LiveState) -> str:
     """Progress of the creation of the job's file."""
     progress = state.progress
@@ -142,7 +152,7 @@ def _interval_note(
     fio: FioInterval, frame_flags: frozenset[str], state: LiveState
 ) -> tuple[str, bool]:
     if not state.running:
-        return "no job is running; figures of its last second", False
+        return _ended_text(state), False
     shown, run = state.fio, state.step
     if shown is not None and run is not None and shown.step < run.step:
         return f"figures of run {shown.step}; run {run.step} reports within a second", False
