@@ -283,8 +283,8 @@ def test_a_short_line_has_what_disturbed_the_run(reasons: tuple[str, ...], brief
         state.apply(ExperimentFinished(t, 1, 2))
     state.experiment = None
     said = run_result(state)
-    assert said is not None and said.text.startswith("Run 2 (1: sweep) ended 0 s ago: 4")
-    assert f" IOPS{brief}, 1" in said.text and f"disturbed: {'; '.join(reasons)}" in said.text
+    assert said is not None and said.text.startswith("Run 2 ended 0 s ago: 4")
+    assert f" IOPS{brief}, p99" in said.text and f"disturbed: {'; '.join(reasons)}" in said.text
     assert f"IOPS{brief}" in text(said, 80) and len(text(said, 80)) <= 80
 
 

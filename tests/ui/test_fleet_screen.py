@@ -241,12 +241,12 @@ async def test_each_of_four_hosts_has_a_row_and_can_be_opened() -> None:
 
 async def test_the_findings_of_all_name_the_hosts_that_have_their_own() -> None:
     async with four_hosts_after(3) as (app, runs, _pilot):
-        assert "No findings yet" in findings(app)
+        assert "No findings besides" in findings(app)
         runs.tell(HostRow("node03", {"event": "found", "t": 3.0, "finding": {}}))
         app.source.take_events()
         assert "Single hosts have findings: node03. Enter on a host" in findings(app)
         app.source.show("node03")
-        assert "No findings yet" in findings(app)
+        assert "No findings besides" in findings(app)
 
 
 def findings(app: FleetApp) -> str:

@@ -95,7 +95,7 @@ async def test_a_lesson_from_the_list_to_its_end() -> None:
         assert session.back == [(("rq_affinity", "1"),)]
         await press(pilot, "enter")
         assert isinstance(app.screen, Dashboard) and app.screen.tab == 0
-        assert shows(app, "lesson finished") and shows(app, "r runs mixed-4k")
+        assert shows(app, "lesson finished") and shows(app, "r starts mixed-4k with bs=8k at once")
         assert app.jobs.overrides == {"bs": "8k"} and app.jobs.job == "mixed-4k"
         await press(pilot, "r")
         assert session.calls[-1] == ("run", "mixed-4k", {"bs": "8k"})

@@ -55,7 +55,7 @@ def test_frames_that_a_slow_terminal_never_showed_are_counted() -> None:
         (Overhead(1.84, 0.03), 160, " iopstui  1.8 % CPU "),
         (Overhead(1.84, 4.2), 160, " iopstui  1.8 % CPU, data 4 s old "),
         (Overhead(0.4, 0.03), 80, " iopstui  0.4 % CPU "),
-        (Overhead(0.4, 9.0, 7), 80, " iopstui  0.4 % CPU, slow terminal: 7 updates skipped "),
+        (Overhead(0.4, 9.0, 7), 80, " iopstui  0.4 % CPU, slow terminal: 7 redraws skipped "),
     ],
 )
 def test_the_text_of_the_own_cost(cost: Overhead, width: int, text: str) -> None:

@@ -190,7 +190,7 @@ def test_a_message_continues_in_the_row_of_the_finding() -> None:
     assert len(text([first])) == len(text([two])) == 80
     assert message in " ".join(f"{text([first])} {text([two])}".split())
     cut = text(bars.message_rows(live_state, None, None, 80, 0, UTF8))
-    assert cut.rstrip().endswith("… ctrl+p: Messages") and len(cut) == 80
+    assert cut.rstrip().endswith("… f: all") and len(cut) == 80
     whole = text(bars.long_message(live_state, 76, UTF8))
     assert message in " ".join(whole.split())
     assert not bars.long_message(live_state, 200, UTF8), "it fits in its row"
@@ -358,7 +358,7 @@ def test_after_a_sweep_the_job_line_names_the_next_run_not_the_last_point() -> N
     assert "QD 32" in text(bars.job_line(live_state, "randread-4k", 120, UTF8))
     live_state.apply(lab.ExperimentFinished(17.0, 7, 7))
     line = text(bars.job_line(live_state, "randread-4k", 120, UTF8))
-    assert "no job running  r runs randread-4k" in line and "QD" not in line
+    assert "no job running  r starts randread-4k at once" in line and "QD" not in line
     assert "QD" in text(bars.job_line(live_state, "", 120, UTF8)), "a replay runs nothing"
 
 

@@ -12,10 +12,11 @@ from session_frames import whole_frames
 from test_app import WIDE, do, make, running, screen_text, settle, shows
 
 from iopstui import format as f
-from iopstui.events import FrameReady, Notice
+from iopstui.events import AnswerGiven, FrameReady, Notice
 from iopstui.linux.counters.cgroup import CgroupLoad
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.model.answer import use as answer_use
+from iopstui.model.answer.answer import GOOD, NOTHING, WAITS, Answer
 from iopstui.model.block.target import DEVICE, DeviceLinks, Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.cgroups import DiskUse, GroupRates
@@ -210,6 +211,10 @@ def test_the_users_of_a_disk_are_listed_with_what_waits_for_it() -> None:
     text = " ".join("".join(text for text, _ in row).strip() for row in table)
     rates = now.frame.disks["nvme0n1"]
     assert f"Waiting for nvme0n1: {f.number(rates.aqu_sz)} requests in flight on average" in text
+    for verdict, words in ((NOTHING, "Nothing seems to wait for"), (WAITS, "I/Os wait for")):
+        now.apply(AnswerGiven(2.0, Answer("nvme0n1", "well", GOOD, "x", verdict)))
+        table = processes_view.rows(now, None, 120, UTF8, disk=disk)
+        assert any(f"{words} nvme0n1" in text for row in table for text, _ in row)
     assert f"a read takes {f.milliseconds(rates.r_await)}" in text
 
 

@@ -288,8 +288,9 @@ def test_the_end_of_a_run_may_use_the_whole_line(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(run_rows, "COMPARED_S", 1.0)
     live_state = played(2)
     live_state.apply(StepFinished(9.0, 2, 0, "", True))
-    line = "".join(p for p, _ in bars.message_line(live_state, None, Overhead(1.0), 80, UTF8))
-    assert "p99 569 µs… ctrl+p: Messages" in line and "CPU" not in line, "no figure without a unit"
+    (row,) = bars.message_rows(live_state, None, Overhead(1.0), 80, 0, UTF8)
+    line = "".join(p for p, _ in row)
+    assert line.rstrip().endswith("p99 569 µs, +3.0 % to run… f: all") and "CPU" not in line
     wide = "".join(p for p, _ in bars.message_line(live_state, None, Overhead(1.0), 200, UTF8))
     assert NEXT_KEYS in wide and "CPU" in wide
     live_state.request_run()

@@ -49,7 +49,7 @@ async def test_frames_are_kept_and_only_paints_are_dropped() -> None:
         app.feed.terminal_ready()
         await pilot.pause()
         assert terminal.paints == 2
-        assert shows(app, "data 5 s old, slow terminal: 4 updates skipped")
+        assert shows(app, "data 5 s old, slow terminal: 4 redraws skipped")
 
 
 async def test_an_idle_terminal_that_caught_up_is_not_repainted() -> None:

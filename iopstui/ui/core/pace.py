@@ -66,5 +66,5 @@ class Overhead:
         if self.age_s is not None and self.age_s > OLD_DATA_S and width >= WIDE_COLUMNS:
             parts.append(f"data {self.age_s:.0f} s old")
         if self.dropped:
-            parts.append(f"slow terminal: {counted(self.dropped, 'update')} skipped")
+            parts.append(f"slow terminal: {counted(self.dropped, 'redraw')} skipped")
         return " " + ", ".join(parts) + " "

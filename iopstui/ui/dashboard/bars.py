@@ -47,9 +47,11 @@ BAR, SHORT_BAR = 20, 10
 MAX_ROUNDED_S = 2
 NO_END_YET_S = 6
 """fio may tell the end of a run only after its first few seconds."""
-WHERE_WHOLE, LEAST_BEGINNING = " ctrl+p: Messages", 40
-"""The hint on where to read a message that does not fit, and how much of the message is shown at
-least."""
+WHERE_WHOLE, OVER_EXPERIMENT = " f: all", " ctrl+p, then Messages"
+"""The hints on where to read a message that does not fit, on the dashboard and over an
+experiment."""
+LEAST_BEGINNING = 40
+"""How much of such a message is shown at least."""
 LEVEL_STYLES = {
     "error": ERROR, "warning": WARNING, "mark": MARK, "info": None, PASS: FINDING, FAIL: ERROR,
 }  # fmt: skip
@@ -218,7 +220,7 @@ def _idle_line(line: Line, state: LiveState, job: str) -> Row:
         line.add("no job running", DIM)
         # without a job: on a page of one host of a fleet, or while hosts are only watched
         if job:
-            line.add("  r ", KEY).add(f"runs {printable(job)}")
+            line.add("  r ", KEY).add(f"starts {printable(job)} at once")
     clock: list[Piece] = [(f.clock(state.t) + " ", DIM), *_wall_clock(state)]
     probe = probe_text(state)
     if len(probe) + sum(len(text) for text, _ in clock) + 2 <= line.free:
@@ -367,7 +369,7 @@ def message_line(
 ) -> Row:
     """The newest message, and iopstui's own cost if both fit. ``frozen`` is the frame that a frozen
     screen shows."""
-    return message_rows(state, frozen, cost, width, 0, charset)[0]
+    return message_rows(state, frozen, cost, width, 0, charset, where=OVER_EXPERIMENT)[0]
 
 
 def message_rows(
@@ -378,9 +380,10 @@ def message_rows(
     more: int,
     charset: Charset,
     has_controls: bool = True,
+    where: str = WHERE_WHOLE,
 ) -> list[Row]:
-    """Rows like ``message_line``. A longer message continues in up to ``more`` rows below.
-    ``has_controls``: whether keys here run anything."""
+    """Rows like ``message_line``. A longer message continues in up to ``more`` rows below, or
+    ``where`` says which key shows all of it. ``has_controls``: whether keys here run anything."""
     cost_text = cost.text(width) if cost is not None else ""
     text, style = _message_piece(state)
     continues = "; measuring continues" * has_controls
@@ -397,7 +400,7 @@ def message_rows(
         first = text[: width - head.used].rpartition(" ")[0]
         text, remainder = (first, text[len(first) :].strip()) if first else (text, "")
     line = Line(width - len(cost_text), charset).extend(head._pieces)
-    line.extend(_whole_or_where(text, style, line.free))
+    line.extend(_whole_or_where(text, style, line.free, where))
     line.try_add((keys, DIM))
     row = (*line.build(), (charset.text(cost_text), DIM)) if cost_text else line.build()
     if not remainder:
@@ -412,17 +415,17 @@ def long_message(state: LiveState, width: int, charset: Charset) -> list[Row]:
     return rows if len(rows) > 1 else []
 
 
-def _whole_or_where(text: str, style: Style | None, room: int) -> list[Piece]:
-    """A message, or its beginning and a hint on where to read all of it."""
-    if cell_len(text) <= room or room < LEAST_BEGINNING + cell_len(WHERE_WHOLE):
+def _whole_or_where(text: str, style: Style | None, room: int, where: str) -> list[Piece]:
+    """A message, or its beginning and a hint on ``where`` to read all of it."""
+    if cell_len(text) <= room or room < LEAST_BEGINNING + cell_len(where):
         return [(text, style)]
     words = text.split(" ")
-    while len(words) > 1 and cell_len(" ".join(words)) + cell_len(WHERE_WHOLE) + 1 > room:
+    while len(words) > 1 and cell_len(" ".join(words)) + cell_len(where) + 1 > room:
         words.pop()
     # a figure without its unit may be read as another one
     while len(words) > 1 and words[-1].lstrip("+-")[:1].isdigit():
         words.pop()
-    return [(" ".join(words).rstrip(",;:") + "…", style), (WHERE_WHOLE, DIM)]
+    return [(" ".join(words).rstrip(",;:") + "…", style), (where, DIM)]
 
 
 def _head(

@@ -340,8 +340,8 @@ def texts(state: LiveState, answer: Answer | None) -> Iterator[str]:
 EARLIER_S, MOST_EARLIER = 60.0, 3
 """Answers of so many seconds are listed below that of now, at most so many."""
 NO_FINDINGS = (
-    "No findings yet. A set of rules checks every second (without a job: the kernel figures only). "
-    "Findings are listed here with their numbers."
+    "No findings besides what is said above. A set of rules checks every second (without a job: "
+    "the kernel figures only). Findings are listed here with their numbers."
 )
 
 
@@ -356,7 +356,7 @@ def list_rows(
     newest first. ``elsewhere`` says where to find more of them."""
     verdicts = [
         *_answer_rows(answer, width, charset), *_earlier_rows(state, answer, width, charset),
-        *_all_outcome_rows(state, width, charset),
+        *_message_rows(state, width, charset), *_all_outcome_rows(state, width, charset),
     ]  # fmt: skip
     if not state.findings.entries:
         return verdicts + wrap(width, charset, elsewhere or NO_FINDINGS)
@@ -376,6 +376,15 @@ def _answer_rows(answer: Answer | None, width: int, charset: Charset) -> list[Ro
     if answer.next:
         page += wrap(width, charset, f"Next: {printable(str(answer.next))}", None)
     return [*page, message(width, charset, "")]
+
+
+def _message_rows(state: LiveState, width: int, charset: Charset) -> list[Row]:
+    """The message below the panels, where its row may be too short for it."""
+    notice = state.visible_notice()
+    if notice is None:
+        return []
+    text = wrap(width, charset, f"{f.clock(notice.t)}  {printable(notice.text)}", None)
+    return [*text, message(width, charset, "")]
 
 
 def _earlier_rows(

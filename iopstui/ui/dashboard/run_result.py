@@ -67,7 +67,7 @@ def _run_text(state: LiveState, at_end: Answer | None, by_clock: bool) -> str:
     if ended is None or row is None:
         return ""
     verb = "ended" if row.ended == DONE else "failed" if ended.error else "was stopped"
-    name = state.runs.name_of(row)
+    name = state.runs.name_of(row) if by_clock else f"run {row.step}"
     head = f"{name[:1].upper()}{name[1:]} {verb} {_when(state, ended.t, by_clock)}"
     if row.iops is None:
         return f"{head}: {ended.error}" if ended.error else f"{head} without results"
@@ -77,9 +77,11 @@ def _run_text(state: LiveState, at_end: Answer | None, by_clock: bool) -> str:
         said = said.partition("; ")[2]
     said = f"at its end {_lowered(said)}" if said else ""
     disturbed = f"disturbed: {'; '.join(row.disturbed)}" if row.disturbed else ""
-    iops, comma, others = means_text(row).partition(", ")
-    # a short line leaves out the other figures before what spoiled them all
-    means = f"{head}: {iops}{brief_reason(row.disturbed)}{comma}{others}"
+    means, reason = f"{head}: {means_text(row)}", brief_reason(row.disturbed)
+    if reason:
+        # a short line leaves out the other figures before what spoiled them all
+        iops, rate, *tail = means_text(row).split(", ")
+        means = ", ".join((f"{head}: {iops}{reason}", *tail, rate))
     if at_end is not None and at_end.state != GOOD:
         # the sign is that of the end, and not of the difference to another run
         parts = [means, said, change_text(row), disturbed]

@@ -382,6 +382,8 @@ class LiveState:
                     "interrupted" if event.interrupted else "failed" if event.error else "done"
                 )
                 text = f"{outcome}: {event.done} of {event.total} {self._point_noun}s measured"
+                if self.experiment is not None:
+                    text += f" in {f.duration(event.t - self.experiment.start_t)}"
                 self.log.add_line(event.t, "info", text)
 
     def _keep_answer(self) -> None:

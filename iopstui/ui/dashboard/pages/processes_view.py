@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from iopstui import format as f
+from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS, Answer
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.model.answer.who import LEAST_REST, Share, request_latency, role
 from iopstui.model.block.target import Target
@@ -48,6 +49,12 @@ ON_THE_DISK = (
     "on other disks may account for the rest of its own. through: the device on this disk whose "
     "I/O that is."
 )
+
+
+WAITING = {
+    NOTHING: "Nothing seems to wait for {}", UNKNOWN: "Waiting for {}",
+    WAITS: "I/Os wait for {}, or for a limit on the way to it",
+}  # fmt: skip
 
 
 class Source(Protocol):
@@ -279,7 +286,10 @@ def _pressure(
 ) -> list[Row]:
     """What waits: for ``target`` how many requests, and for any disk how many tasks."""
     rates = state.frame.combined(target.opened) if target is not None and state.frame else None
-    waits = _requests_text(target.name, rates) if target is not None and rates is not None else ""
+    waits = ""
+    if target is not None and rates is not None:
+        answer = state.answer if state.answer and state.answer.disk == target.name else None
+        waits = _requests_text(target.name, rates, answer)
     pressure = state.frame.more.get("pressure", {}) if state.frame is not None else {}
     some, full = pressure.get("some"), pressure.get("full")
     if some is None or full is None:
@@ -291,15 +301,17 @@ def _pressure(
     return [*wrap(width, charset, text, None), message(width, charset, "")]
 
 
-def _requests_text(name: str, rates: DiskRates) -> str:
-    """How many requests of a disk are in flight, and how long one takes."""
+def _requests_text(name: str, rates: DiskRates, answer: Answer | None) -> str:
+    """Whether something waits for a disk, how many requests are in flight, and how long one
+    takes."""
     if rates.aqu_sz is None:
         return ""
     times = [f"a {kind} takes {f.milliseconds(ms)}" for kind, ms in (
         ("read", rates.r_await), ("write", rates.w_await)) if ms]  # fmt: skip
     each = "".join(f", {text}" for text in times)
     in_flight = f"{f.number(rates.aqu_sz)} requests in flight on average"
-    return f"Waiting for {printable(name)}: {in_flight}{each} (this second). "
+    verdict = WAITING[answer.verdict if answer is not None else UNKNOWN].format(printable(name))
+    return f"{verdict}: {in_flight}{each} (this second). "
 
 
 def _note_rows(
