@@ -78,6 +78,8 @@ SPECIFIC = ("io-errors", "kernel-errors", "scsi-errors", "media-errors", "paths"
 """Findings that say more than any row below."""
 NO_WAIT = ("iostats", "hot", "media-errors", "scsi-errors", "kernel-errors")
 """Those of them that need not delay any I/O: a failed command may be a monitoring program's."""
+_IN_SMART = " (SMART)"
+_ONLY_USED = re.compile(r": \d+ % of its rated endurance is used \(SMART\)")
 MAY_BE_SLOW = "; that may be slow for it"
 MORE_BLOCKED = "; more programs than that are blocked: {}"
 OR_ANOTHER = ", for this disk or another"
@@ -509,8 +511,19 @@ def full_queue(s: Situation) -> Answer | None:
 
 
 def _if_degraded(s: Situation) -> str:
-    missing = words.degraded(s)
+    missing, _ = _missing(s)
     return missing and f"; {missing}"
+
+
+def _missing(s: Situation) -> tuple[str, Advice]:
+    """An array here that lacks members, or what a drive warns of, and the next step; "" if none.
+    Used up endurance is a finding, but no fault: drives go on for long."""
+    if text := words.degraded(s):
+        return text, advise("array")
+    for found in s.findings:
+        if found.rule == "wear" and _is_about(found, s) and not _ONLY_USED.search(found.text):
+            return found.text.partition(_IN_SMART)[0] + _IN_SMART, found.advice
+    return "", NO_ADVICE
 
 
 def blocked_programs(s: Situation) -> Answer | None:
@@ -675,13 +688,15 @@ def slower_than_usual(s: Situation) -> Answer | None:
 
 
 def degraded(s: Situation) -> Answer | None:
-    """An array that lacks members answers, but one more failure may end it."""
-    if not (missing := words.degraded(s)):
+    """An array that lacks members answers, but one more failure may end it; so does a drive that
+    warns of its own."""
+    missing, step = _missing(s)
+    if not missing:
         return None
+    rest = write_back(s) or unclear(s) or busy(s) or quiet(s)
     return Answer(
-        s.disk, "degraded", CRITICAL, f"{missing}; {words.quiet_text(s)}", NOTHING, words.who(s),
-        advise("array"),
-    )  # fmt: skip
+        s.disk, "degraded", CRITICAL, f"{missing}; {rest.text}", rest.verdict, words.who(s), step
+    )
 
 
 def write_back(s: Situation) -> Answer | None:

@@ -1522,6 +1522,29 @@ def test_a_degraded_array_is_told_though_nothing_waits() -> None:
     assert first([IDLE] * 5, conditions=quiet).who == "check of vda (md) is under way"
 
 
+def test_a_drive_that_warns_of_itself_is_told_first_though_it_is_idle() -> None:
+    warned = Finding("wear", "nvme0: it is read-only (SMART): its performance may ...",
+                     advise("health", "nvme0"), disk="vda")  # fmt: skip
+    old = replace(warned, text="nvme0: 104 % of its rated endurance is used (SMART): its ...")
+    other = replace(warned, disk="vdb")
+
+    def with_finding(found: Finding, disk: DiskRates) -> Answer:
+        return judge(Seen(ONE, frames([{"vda": disk}] * 5), DEVICES, findings=(found,)))[0][1]
+
+    answer = with_finding(warned, IDLE)
+    assert answer.text.startswith("nvme0: it is read-only (SMART); vda is idle: no I/O for 5 s")
+    assert (answer.state, answer.verdict, answer.next) == (CRITICAL, NOTHING, warned.advice)
+    assert "; nvme0: it is read-only (SMART)" in with_finding(warned, HOG).text
+    assert with_finding(old, IDLE).state == with_finding(other, IDLE).state == GOOD
+
+
+def test_a_degraded_array_does_not_hide_that_nobody_can_tell_what_waits() -> None:
+    array = Conditions(devices={"vda": DeviceState(array=Array("idle", 1, 2))})
+    answer = first([MANY] * 5, use(write_back=0.0, boot_ms={}), conditions=array)
+    assert "degraded: 1 of 2 members is missing; vda is in use: 940 µs" in answer.text
+    assert (answer.state, answer.verdict) == (CRITICAL, UNKNOWN)
+
+
 def test_bursts_of_write_back_between_which_the_disk_rests_are_no_queue() -> None:
     bursts = changed(rates(0, 400, 12, kib=1024), aqu_sz=5.0, util=13.0)
     assert first([bursts] * 5, use(write_back=1e7), 40.0).state == GOOD
