@@ -22,7 +22,7 @@ from iopstui.model.answer.answer import (
     Answer,
 )
 from iopstui.model.answer.job_rows import JOB_ROWS
-from iopstui.model.answer.process import DISK, HIDDEN_POOL, place_kind
+from iopstui.model.answer.process import DISK, HIDDEN_POOL, NO_IO_SHARE, place_kind
 from iopstui.model.answer.situation import (
     BUSY_UTIL,
     DEEP_QUEUE,
@@ -58,9 +58,6 @@ from iopstui.model.findings.finding import Finding, severity_of
 SILENT_S = 2.0
 ENDED, ENDED_SECONDS = "ended", 3
 """After this many seconds without I/O, the earlier I/O has ended."""
-NO_IO_SHARE = 0.1
-"""If requests are in flight for less than this share of the time in which tasks wait, the tasks
-wait for something else."""
 MEMORY_SHARE = 0.5
 """A task of which only root sees what it waits for waits for memory if tasks do so for at least
 this part of the time in which it is blocked."""
@@ -604,7 +601,7 @@ def waits_elsewhere(s: Situation) -> Answer | None:
     return Answer(
         s.disk, "above", WARNING,
         f"Tasks wait for I/O {s.waited_percent:.0f} % of the time, but {_hardly_text(s)}: "
-        f"{blocked}",
+        f"{blocked}{'; a file server or FUSE may be why' * s.use.remote}",
         UNKNOWN, next=_device_on_it(s) or step,
     )  # fmt: skip
 
