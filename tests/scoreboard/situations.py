@@ -34,6 +34,7 @@ from devices import (
     partition,
     put,
     scsi_debug,
+    settled,
     sh,
     snapshot,
     suspend,
@@ -284,6 +285,16 @@ with open(os.environ["PLACE"] + "/cold", "w+b") as file:
 """
 
 
+FUSE_READS = """
+import os, random
+file = os.open(os.environ["PLACE"] + "/file", os.O_RDONLY)
+os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
+while True:
+    os.pread(file, 4096, random.randrange(16 << 10) * 4096)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+"""
+
+
 def both_disks(first: Recipe, second: Recipe, mib: int = 256) -> Recipe:
     """A linear volume of ``mib`` MiB of each of two disks; the second is OTHER."""
 
@@ -359,6 +370,24 @@ def network_block(below: Recipe) -> Recipe:
         bench.stack.callback(sh, "qemu-nbd", "-d", "/dev/nbd0")
         bench.node = "/dev/nbd0"
         return bench.node
+
+    return make
+
+
+def slow_fuse(below: Recipe) -> Recipe:
+    """A directory of a FUSE file system whose server takes 0.1 s for each read, beside a disk."""
+
+    def make(bench: Bench) -> str:
+        below(bench)
+        load("fuse")
+        place = bench.here / "fuse"
+        place.mkdir()
+        server = Path(__file__).with_name("fuse_server.py")
+        start(f"exec {sys.executable} {server} {place} 0.1")(bench)
+        bench.pids.clear()
+        bench.stack.callback(sh, "umount", "--lazy", str(place))
+        settled((place / "file").exists)
+        return str(place)
 
     return make
 
@@ -657,6 +686,9 @@ SITUATIONS = (
               (start(f"while :; do dd if=/dev/zero of={MEMORY}/iopstui-filled bs=1M count=100; "
                      f"rm {MEMORY}/iopstui-filled; done"),), "0 0 0 0 06", quick(1000, 0.1),
               asleep="."),
+    Situation("fuse", "a reader of a FUSE file system whose server is slow, beside an idle disk",
+              slow_fuse(SLOW), (python(FUSE_READS),), "06 06 06 0 06", quick(1000, 0.1),
+              asleep="folio_wait"),
     Situation("nbd", "16 reads in flight on nbd, which a slow disk serves", network_block(SLOW),
               (fio(HALF),), "4", held(8, 15), BY_PID, settle=5),
     # -- two disks
