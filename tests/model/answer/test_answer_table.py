@@ -1545,6 +1545,25 @@ def test_a_degraded_array_does_not_hide_that_nobody_can_tell_what_waits() -> Non
     assert (answer.state, answer.verdict) == (CRITICAL, UNKNOWN)
 
 
+def test_slow_writes_may_be_waited_for_though_busy_cpus_hide_most_of_the_pressure() -> None:
+    """Short processes that sync their files wait for 39 % of their time; with three of four CPUs
+    busy that is 6 % of pressure, and xfs's log is not in it at all."""
+    synced = changed(rates(0, 20, 0, kib=9), w_await=26.0, aqu_sz=0.57, util=35.0)
+    busy = dict.fromkeys(range(4), CpuFrame(CpuLoad(70.0, 0, 0, 70, 0, 0.0, 30), 0, 0, 0))
+
+    def verdict(pressure: float, disk: DiskRates = synced, **seen: object) -> str:
+        seconds = [replace(one, cpus=busy) for one in frames([{"vda": disk}] * 5, pressure)]
+        seen_use = use(write_back=3000.0, **seen)
+        return judge(Seen(ONE, seconds, DEVICES, use=seen_use))[0][1].verdict
+
+    assert verdict(6.0) == UNKNOWN
+    assert verdict(1.0) == NOTHING, "the page cache's own"
+    log = BlockedTask(1802, "python", "xlog_wait_on_iclog")
+    assert verdict(1.0, blocked=(log,)) == WAITS
+    assert verdict(1.0, blocked=(replace(log, place=""),)) == UNKNOWN, "only root reads where"
+    assert verdict(6.0, changed(synced, w_await=3.0)) == NOTHING, "quick ones"
+
+
 def test_bursts_of_write_back_between_which_the_disk_rests_are_no_queue() -> None:
     bursts = changed(rates(0, 400, 12, kib=1024), aqu_sz=5.0, util=13.0)
     assert first([bursts] * 5, use(write_back=1e7), 40.0).state == GOOD
