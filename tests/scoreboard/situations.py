@@ -40,6 +40,7 @@ from devices import (
     suspend,
     thin,
     unanswered,
+    xfs,
     zram,
 )
 from effect import Effect
@@ -642,6 +643,10 @@ SITUATIONS = (
     Situation("trim-reader", "one that reads one by one beside blkdiscard", VIRTIO,
               (fio(f"{SINGLE} --rate_iops=50"), start("while :; do blkdiscard -f $NODE; done")),
               "06 06 06 046 046", rate(1, "discards"), asleep="."),
+    Situation("xfs-log", "one that syncs each write, on xfs on a disk that takes 40 ms for each",
+              xfs(delayed(VIRTIO, 40, 0)),
+              (fio(f"{SINGLE} --direct=0 --rw=randwrite --fsync=1", FILES),), "4 46 4 4 46",
+              held(0.6, 30, 2), settle=8),
     Situation("sqlite", "a database program that commits one row after another", ext4(SLOW),
               (python(COMMITS),), "06 06 06 4 46", held(0.4, 1, 3), settle=5),
     Situation("msync", "a program that changes a mapping and syncs it, page by page", ext4(SLOW),
