@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from iopstui import format as units
 from iopstui.model.answer import words
-from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS, Answer
+from iopstui.model.answer.answer import FINDING, NOTHING, UNKNOWN, WAITS, Answer
 from iopstui.model.answer.situation import NEARLY_ALWAYS, QUEUED_MS, SINGLE_DEPTH, Situation
 from iopstui.model.answer.use import at_least
 from iopstui.model.answer.who import MAIN_SHARE
@@ -40,8 +40,8 @@ PAGE_PLACES = ("folio_wait", "__folio_lock", "wait_on_page", "filemap", "io_sche
 """Beginnings of kernel functions in which the pages of files are waited for, on any file system."""
 HIDDEN_POOL = "hidden-pool"
 HELD_BACK = ("limit", "near-limit", "iocost", "suspended", "suspended-at-times", "pool",
-             HIDDEN_POOL, "offline")  # fmt: skip
-"""Rules of answers about requests that wait before the disk counts them."""
+             HIDDEN_POOL, "offline", f"{FINDING}iostats")  # fmt: skip
+"""Rules of answers about requests that wait before the disk counts them, or that it never does."""
 DIRTY_PLACE = "balance_dirty"
 
 ASYNCHRONOUS = "read_events"
