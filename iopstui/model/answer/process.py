@@ -293,9 +293,9 @@ def beside(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) -> Pr
 def _with_servers(
     waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]
 ) -> ProcessWaits:  # fmt: skip
-    """``waits``, unless the disks had hardly any request while the process waited, and servers or
-    FUSE file systems are mounted: it waits for one of these if it has files there; else nobody
-    knows."""
+    """``waits``, unless servers or FUSE file systems are mounted, and the disks had hardly any
+    request while the process waited: it waits for one of these if it has files there. Nobody knows
+    if it has none, or if it has them only there and others use the disks."""
     for_disk = waits.percents.get(DISK, 0.0)
     waited = for_disk + waits.percents.get(UNKNOWN_WAIT, 0.0)
     places = [place for place in waits.places if place_kind(place, blocked=True) == DISK]
@@ -305,9 +305,10 @@ def _with_servers(
         return waits
     flushing = sum(s.flushing for s, _ in pairs)
     held = 100 * max((s.all_in_flight + flushing for s, _ in pairs), default=1.0)
-    if held >= NO_IO_SHARE * waited:
+    is_idle = held < NO_IO_SHARE * waited
+    if not is_idle and (waits.devices or not waits.elsewhere):
         return waits
-    kind = SERVER if waits.elsewhere else UNKNOWN_WAIT
+    kind = SERVER if is_idle and waits.elsewhere else UNKNOWN_WAIT
     percents = {name: percent for name, percent in waits.percents.items() if name != DISK}
     if for_disk:
         percents[kind] = min(100.0, percents.get(kind, 0.0) + for_disk)
