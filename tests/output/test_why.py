@@ -605,7 +605,9 @@ def test_a_process_waits_for_a_disk_whose_requests_are_not_counted_yet() -> None
     ({DISK: 94.0}, 0.9, True, WAITS, "waits for a disk 94 % of its time"),
     ({DISK: 94.0}, 0.0, False, WAITS, "waits for a disk 94 % of its time"),
     ({UNKNOWN_WAIT: 91.0}, 0.0, True, UNKNOWN, "is in state D 91 % of its time, for I/O or"),
+    ({UNKNOWN_WAIT: 91.0}, 0.9, True, UNKNOWN, "is in state D 91 % of its time, for I/O or"),
     ({UNKNOWN_WAIT: 91.0}, 0.0, False, WAITS, "in state D, most likely for I/O, 91 %"),
+    ({UNKNOWN_WAIT: 91.0}, 0.9, False, WAITS, "in state D, most likely for I/O, 91 %"),
 ])  # fmt: skip
 def test_a_process_waits_for_no_disk_while_fuse_keeps_its_pages_and_the_disks_are_idle(
     waits: dict[str, float], in_flight: float, remote: bool, verdict: str, said: str
@@ -626,7 +628,8 @@ def test_a_process_waits_for_no_disk_while_fuse_keeps_its_pages_and_the_disks_ar
         assert "waits for a file server (NFS, SMB, FUSE) 94 %" in (
             Report(pairs, NOTHING, 5, there).sentences[0])  # fmt: skip
     else:  # beside others' I/O nobody knows
-        assert process_verdict(there, NOTHING) == (UNKNOWN if in_flight else verdict)
+        assert process_verdict(there, NOTHING) == (
+            UNKNOWN if in_flight and remote else verdict)  # fmt: skip
         here = beside(replace(seen, elsewhere=True, devices=frozenset({"vdb"})), pairs)
         assert process_verdict(here, NOTHING) == verdict
     uncounted = [(s, replace(answer, rule="finding-iostats")) for s, answer in pairs]

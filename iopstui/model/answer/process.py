@@ -142,6 +142,8 @@ class ProcessWaits:
 
     elsewhere: bool = False
     """It has files of a server, or of a FUSE file system, open."""
+    beside_servers: bool = False
+    """Servers, or FUSE file systems, are mounted here."""
     all_for_disk: float = 0.0
     """Percent of the time that its threads wait for a disk, added up."""
 
@@ -216,7 +218,9 @@ class ProcessWaits:
         if self.may_be_vfork or self.not_for_io or self.odd_place:
             return percent  # the pressure is of others, or of its child
         explained = pressure >= MIN_PERCENT and self.busy_percent >= IN_FLIGHT_SHARE * percent
-        return 0.0 if explained or pressure >= PROVEN_SHARE * percent else percent
+        # waits for servers are in the pressure, too
+        proven = pressure >= PROVEN_SHARE * percent and not self.beside_servers
+        return 0.0 if explained or proven else percent
 
     @property
     def unclear(self) -> str:
@@ -287,6 +291,7 @@ def beside(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) -> Pr
         busy_percent=max(busy, default=0.0),
         of_children=tuple(beside(child, pairs) for child in waits.of_children),
         in_idle_ring=(waits.of or waits.pid) in idle_rings, own_queue=own_queue,
+        beside_servers=any(s.use is not None and s.use.remote for s, _ in pairs),
     )  # fmt: skip
 
 
