@@ -439,22 +439,22 @@ class Situation:
     def may_be_slow(self) -> bool:
         """Whether in most seconds requests that tasks wait for take as long as in a queue though
         few, or just one, are in flight, or so long that the device may be slow. Pressure does not
-        show waits for libaio. Writes count if tasks may wait for them."""
+        show waits for libaio. Where tasks only may wait for writes, a third of the seconds is
+        enough."""
         few = SINGLE_DEPTH if self.kind == "flash" else MOST_OF_THE_TIME
-        waited = self._waited
+        waited, least = self._waited, MOST_SECONDS
         if not self.writes_are_waited_for and self.others_are_idle and (
             self.blocked or (self.most_waited_percent or 0.0) >= WAITED_PERCENT
         ):  # fmt: skip
             waited = [self._waited_for(rates, with_writes=True) for rates in self.seconds]
+            least = FEW_SECONDS
         long = self._share([
             (in_flight >= few and mean_ms >= self.slow_ms and not _rests(rates))
             or (in_flight >= SLOW_IN_FLIGHT and mean_ms >= PERHAPS_SLOW_FACTOR * self.slow_ms)
             for rates, (in_flight, _, mean_ms) in zip(self.seconds, waited, strict=True)
         ])  # fmt: skip
         is_same = self.in_flight < SINGLE_DEPTH and self._is_soon_after_boot
-        return long >= MOST_SECONDS and (
-            is_same or not self._takes_as_long_alone(self.mean_ms or 0.0)
-        )
+        return long >= least and (is_same or not self._takes_as_long_alone(self.mean_ms or 0.0))
 
     @property
     def stalled_seconds(self) -> int:

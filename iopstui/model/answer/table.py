@@ -333,7 +333,8 @@ def resync_alone(s: Situation) -> Answer | None:
     """The kernel checks or rebuilds an array with this disk, and hardly anybody uses either: a file
     system on it may write its journal. Between two checks root sees it, too: nobody but md itself
     reads the disk."""
-    if s.use is None or s.blocked or not s.ios_s:
+    # before users are read, the array's own counters and the pressure tell
+    if (s.use is None and not s.syncing) or s.blocked or not s.ios_s:
         return None
     if any(one.through not in s.above for one in s.shares):
         return None
@@ -344,11 +345,11 @@ def resync_alone(s: Situation) -> Answer | None:
         return None  # what lies on the array has users of its own
     of_array = [frame.disks.get(array) for frame in s.frames]
     if not s.syncing:
-        if not array or not s.use.as_root or not all(of_array):
+        if not array or not _as_root(s) or not all(of_array):
             return None
         who = f"{array} (md) does it by itself"
     # where the array is not watched, root has seen all its users
-    if not all(of_array) and not s.use.as_root:
+    if not all(of_array) and not _as_root(s):
         return None
     # of an idle array the kernel may count requests in flight that have not begun
     if max(sum((one.aqu_sz or 0.0) for one in of_array if one) / len(of_array),
@@ -360,6 +361,10 @@ def resync_alone(s: Situation) -> Answer | None:
         f"{s.disk}{s.layer} is in use: {words.mean(s)}, {units.size(s.bytes_s)}/s, "
         f"{words.count(s.in_flight)} in flight; {words.nothing(s)}", NOTHING, who,
     )  # fmt: skip
+
+
+def _as_root(s: Situation) -> bool:
+    return s.use is not None and s.use.as_root
 
 
 def _array_above(s: Situation) -> str:

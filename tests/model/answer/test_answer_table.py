@@ -1240,6 +1240,9 @@ def test_a_check_of_an_array_that_nobody_uses_is_waited_for_by_nobody() -> None:
                 "● vda is in use: 76.0 ms on average, 14.1 MiB/s, 1.4 in flight; nothing waits "
                 "· check of md0 (md) is under way"
             )
+        unread = judge(Seen(ONE, seconds, devices, state))[0][1]
+        idle = array in (IDLE, commit) and not pressure
+        assert unread.rule == ("resync" if idle else "slow"), "nobody has read who uses it yet"
 
 
 @pytest.mark.parametrize(("array", "as_root", "pressure", "rule"), [
@@ -1551,12 +1554,16 @@ def test_slow_writes_may_be_waited_for_though_busy_cpus_hide_most_of_the_pressur
     synced = changed(rates(0, 20, 0, kib=9), w_await=26.0, aqu_sz=0.57, util=35.0)
     busy = dict.fromkeys(range(4), CpuFrame(CpuLoad(70.0, 0, 0, 70, 0, 0.0, 30), 0, 0, 0))
 
-    def verdict(pressure: float, disk: DiskRates = synced, **seen: object) -> str:
-        seconds = [replace(one, cpus=busy) for one in frames([{"vda": disk}] * 5, pressure)]
+    def verdict(
+        pressure: float, disk: DiskRates = synced, count: int = 5, **seen: object
+    ) -> str:  # fmt: skip
+        disks = [{"vda": disk}] * count + [{"vda": rates(0, 9, 3)}] * (5 - count)
+        seconds = [replace(one, cpus=busy) for one in frames(disks, pressure)]
         seen_use = use(write_back=3000.0, **seen)
         return judge(Seen(ONE, seconds, DEVICES, use=seen_use))[0][1].verdict
 
     assert verdict(6.0) == UNKNOWN
+    assert verdict(6.0, count=2) == UNKNOWN and verdict(6.0, count=1) == NOTHING
     assert verdict(1.0) == NOTHING, "the page cache's own"
     log = BlockedTask(1802, "python", "xlog_wait_on_iclog")
     assert verdict(1.0, blocked=(log,)) == WAITS
