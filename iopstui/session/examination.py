@@ -25,10 +25,11 @@ from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence
 from iopstui.model.findings.siblings import SiblingWatch
 from iopstui.model.metrics.frame import Frame, FrameBuilder
-from iopstui.model.samples import RawSample
+from iopstui.model.samples import DriveReading, RawSample
 from iopstui.session.tick.readers import (
     FIRST_AT_S,
     ConditionsReader,
+    DriveReader,
     HourBaseline,
     UseWatch,
     with_arrays,
@@ -63,8 +64,9 @@ class Examination:
             self.roots, target.tree, (), shares=distinct_file_systems(target.shares, self.roots)
         )
         builder = FrameBuilder(opened=target.opened, links=target.links)
-        # both calls may hang on a disk that does not answer
+        # these calls may hang on a disk that does not answer
         users, conditions = UseWatch(self.roots, eager=True), ConditionsReader(self.roots)
+        drives = DriveReader(self.roots)
         self._hours = HourBaseline(self.roots)
         self._hours.ask(FIRST_AT_S, clock.wall_ms() / 1e3, self.devices)
         probe = self._probe(clock)
@@ -82,6 +84,8 @@ class Examination:
                 self._siblings.feed(frame, self._tree, self._conditions)
                 conditions.ask(frame.t, self.devices, with_arrays(target.tree, self.devices))
                 if number:
+                    self._drives.update(drives.take())
+                    drives.start_if_due(frame.t, self.devices, self._answering(frame))
                     self.frames.append(frame)
                     self.uses += [use] if use is not None else []
                     probe = self._without_costly_probe(probe, frame)
@@ -92,6 +96,7 @@ class Examination:
             sampler.close()
             users.close()
             conditions.close()
+            drives.close()
             if probe is not None:
                 probe.close()
 
@@ -105,6 +110,12 @@ class Examination:
     _first_conditions: Conditions | None = None
     _hours: HourBaseline | None = None
     _siblings: SiblingWatch = field(default_factory=SiblingWatch)
+    _drives: dict[str, DriveReading] = field(default_factory=dict)
+
+    def _answering(self, frame: Frame) -> list[str]:
+        """The disks that may be asked for their SMART data: a command to one that completes nothing
+        would hang, too, and this process with it."""
+        return [name for name, rates in frame.disks.items() if rates.ios or not rates.in_flight]
 
     @property
     def _tree(self) -> list[BlockDevice]:
@@ -118,7 +129,7 @@ class Examination:
         evidence = Evidence(
             self.frames, devices=devices, conditions=self._conditions,
             start_conditions=self._first_conditions or self._conditions, tree=self._tree,
-            links=self.target.links, odd_disk=self._siblings.odd,
+            links=self.target.links, odd_disk=self._siblings.odd, drives=dict(self._drives),
         )  # fmt: skip
         return Seen(
             self.target,

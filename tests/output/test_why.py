@@ -599,6 +599,45 @@ def test_a_process_waits_for_a_disk_whose_requests_are_not_counted_yet() -> None
         assert " vdb 83 % of its time" in Report(pairs, WAITS, 5, WAITING).sentences[0]
 
 
+@pytest.mark.parametrize(("waits", "in_flight", "remote", "verdict", "said"), [
+    # (what it waits in, requests in flight on the disk, FUSE or a server is mounted, ...)
+    ({DISK: 94.0}, 0.0, True, UNKNOWN, "in state D in folio_wait_bit_common 94 % of its time, for"),
+    ({DISK: 94.0}, 0.9, True, WAITS, "waits for a disk 94 % of its time"),
+    ({DISK: 94.0}, 0.0, False, WAITS, "waits for a disk 94 % of its time"),
+    ({UNKNOWN_WAIT: 91.0}, 0.0, True, UNKNOWN, "is in state D 91 % of its time, for I/O or"),
+    ({UNKNOWN_WAIT: 91.0}, 0.9, True, UNKNOWN, "is in state D 91 % of its time, for I/O or"),
+    ({UNKNOWN_WAIT: 91.0}, 0.0, False, WAITS, "in state D, most likely for I/O, 91 %"),
+    ({UNKNOWN_WAIT: 91.0}, 0.9, False, WAITS, "in state D, most likely for I/O, 91 %"),
+])  # fmt: skip
+def test_a_process_waits_for_no_disk_while_fuse_keeps_its_pages_and_the_disks_are_idle(
+    waits: dict[str, float], in_flight: float, remote: bool, verdict: str, said: str
+) -> None:
+    """A FUSE file system whose server takes 100 ms: its reader waits where one of a disk does."""
+    disk = changed(rates(90, 0, 1), aqu_sz=in_flight, util=90.0) if in_flight else rates()
+    seconds = [replace(frame(n + 1.0, {"vdb": disk}), more={"pressure": {"some": 90.0}})
+               for n in range(5)]  # fmt: skip
+    pairs = judge(Seen(TARGET, seconds, {}, use=DiskUse(5.0, 5.0, remote=remote)))
+    places = ("folio_wait_bit_common",) if DISK in waits else ()
+    seen = replace(WAITING, percents=waits, places=places, running=0.0, devices=frozenset())
+    found = beside(seen, pairs)
+    assert process_verdict(found, NOTHING) == verdict
+    assert said in Report(pairs, verdict, 5, found).sentences[0]
+    there = beside(replace(seen, elsewhere=True), pairs)
+    if verdict == UNKNOWN and DISK in waits:
+        assert process_verdict(there, NOTHING) == NOTHING
+        assert "waits for a file server (NFS, SMB, FUSE) 94 %" in (
+            Report(pairs, NOTHING, 5, there).sentences[0])  # fmt: skip
+    else:  # beside others' I/O nobody knows
+        assert process_verdict(there, NOTHING) == (
+            UNKNOWN if in_flight and remote else verdict)  # fmt: skip
+        here = beside(replace(seen, elsewhere=True, devices=frozenset({"vdb"})), pairs)
+        assert process_verdict(here, NOTHING) == verdict
+    uncounted = [(s, replace(answer, rule="finding-iostats")) for s, answer in pairs]
+    assert DISK not in waits or process_verdict(beside(seen, uncounted), NOTHING) == WAITS
+    journal = beside(replace(seen, places=("jbd2_log_wait_commit",)), pairs)
+    assert DISK not in waits or process_verdict(journal, NOTHING) == WAITS
+
+
 def test_a_process_waits_for_flushes_that_no_request_in_flight_counts() -> None:
     slow = changed(replace(rates(0, 20, 2), flushes=8, flush_ms=800.0), aqu_sz=0.04)
     seconds = {"vdb": slow}

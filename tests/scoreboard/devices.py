@@ -488,11 +488,19 @@ def mirror(mib: int = 96, degraded: bool = False, resync: bool = False) -> Recip
 
 def ext4(below: Recipe) -> Recipe:
     """A directory on a new file system. It has no lazy initialization, so only the job writes."""
+    return _mounted(below, "mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0")
 
+
+def xfs(below: Recipe) -> Recipe:
+    """A directory on a new xfs."""
+    return _mounted(below, "mkfs.xfs", "-q", "-f")
+
+
+def _mounted(below: Recipe, *program: str) -> Recipe:
     def make(bench: Bench) -> str:
         node = below(bench)
-        needs("mkfs.ext4")
-        sh("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", node)
+        needs(program[0])
+        sh(*program, node)
         place = bench.here / "mounted"
         place.mkdir()
         sh("mount", node, str(place))

@@ -34,11 +34,13 @@ from devices import (
     partition,
     put,
     scsi_debug,
+    settled,
     sh,
     snapshot,
     suspend,
     thin,
     unanswered,
+    xfs,
     zram,
 )
 from effect import Effect
@@ -284,6 +286,16 @@ with open(os.environ["PLACE"] + "/cold", "w+b") as file:
 """
 
 
+FUSE_READS = """
+import os, random
+file = os.open(os.environ["PLACE"] + "/file", os.O_RDONLY)
+os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
+while True:
+    os.pread(file, 4096, random.randrange(16 << 10) * 4096)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+"""
+
+
 def both_disks(first: Recipe, second: Recipe, mib: int = 256) -> Recipe:
     """A linear volume of ``mib`` MiB of each of two disks; the second is OTHER."""
 
@@ -359,6 +371,24 @@ def network_block(below: Recipe) -> Recipe:
         bench.stack.callback(sh, "qemu-nbd", "-d", "/dev/nbd0")
         bench.node = "/dev/nbd0"
         return bench.node
+
+    return make
+
+
+def slow_fuse(below: Recipe) -> Recipe:
+    """A directory of a FUSE file system whose server takes 0.1 s for each read, beside a disk."""
+
+    def make(bench: Bench) -> str:
+        below(bench)
+        load("fuse")
+        place = bench.here / "fuse"
+        place.mkdir()
+        server = Path(__file__).with_name("fuse_server.py")
+        start(f"exec {sys.executable} {server} {place} 0.1")(bench)
+        bench.pids.clear()
+        bench.stack.callback(sh, "umount", "--lazy", str(place))
+        settled((place / "file").exists)
+        return str(place)
 
     return make
 
@@ -613,6 +643,10 @@ SITUATIONS = (
     Situation("trim-reader", "one that reads one by one beside blkdiscard", VIRTIO,
               (fio(f"{SINGLE} --rate_iops=50"), start("while :; do blkdiscard -f $NODE; done")),
               "06 06 06 046 046", rate(1, "discards"), asleep="."),
+    Situation("xfs-log", "one that syncs each write, on xfs on a disk that takes 40 ms for each",
+              xfs(delayed(VIRTIO, 40, 0)),
+              (fio(f"{SINGLE} --direct=0 --rw=randwrite --fsync=1", FILES),), "4 46 4 4 46",
+              held(0.6, 30, 2), settle=8),
     Situation("sqlite", "a database program that commits one row after another", ext4(SLOW),
               (python(COMMITS),), "06 06 06 4 46", held(0.4, 1, 3), settle=5),
     Situation("msync", "a program that changes a mapping and syncs it, page by page", ext4(SLOW),
@@ -657,6 +691,9 @@ SITUATIONS = (
               (start(f"while :; do dd if=/dev/zero of={MEMORY}/iopstui-filled bs=1M count=100; "
                      f"rm {MEMORY}/iopstui-filled; done"),), "0 0 0 0 06", quick(1000, 0.1),
               asleep="."),
+    Situation("fuse", "a reader of a FUSE file system whose server is slow, beside an idle disk",
+              slow_fuse(SLOW), (python(FUSE_READS),), "06 06 06 0 06", quick(1000, 0.1),
+              asleep="folio_wait"),
     Situation("nbd", "16 reads in flight on nbd, which a slow disk serves", network_block(SLOW),
               (fio(HALF),), "4", held(8, 15), BY_PID, settle=5),
     # -- two disks

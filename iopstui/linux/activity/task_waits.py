@@ -96,9 +96,9 @@ class TaskWaits:
         return sum(one._most_threads for one in (self, *self._children)) <= FEW_THREADS
 
     def note_devices(self) -> None:
-        """Note the devices on which it has files open."""
+        """Note the devices on which it has files open, and whether it has some elsewhere."""
         reading, writing = self._open.of_process(self._place)
-        self._devices |= (reading | writing).difference(ELSEWHERE)
+        self._devices |= reading | writing
 
     def peek(self) -> None:
         """Read only the kernel functions that the known threads sleep in."""
@@ -164,7 +164,7 @@ class TaskWaits:
             self.pid, self._comm, self._command, self._looks, self._state,
             percents, running, ready, _main_places(self._places),
             not self._state or os.access(f"{self._place}/fd", os.R_OK | os.X_OK), self._kernel,
-            frozenset(self._devices), self._parent, self._names(stayed, now),
+            frozenset(self._devices.difference(ELSEWHERE)), self._parent, self._names(stayed, now),
             self._role(), self._of, self._most_threads,
             reached_quota=self._throttled() > self._throttled_us,
             children_change=not stayed,
@@ -175,6 +175,7 @@ class TaskWaits:
             not_for_io=self._not_for_io(),
             all_for_disk=self._all_for_disk(),
             odd_place=next((place for place, count in self._odd.most_common(1)), ""),
+            elsewhere=not self._devices.isdisjoint(ELSEWHERE),
         )  # fmt: skip
 
     def _never_ran(self) -> bool:
@@ -267,7 +268,7 @@ class _ChildrenInTurn:
         """Note the devices on which the present children have files open."""
         for pid in pids[:MAX_CHILDREN]:
             reading, writing = self._open.of_process(f"{self._proc}/{pid}")
-            self._devices |= (reading | writing).difference(ELSEWHERE)
+            self._devices |= reading | writing
 
     def look(self, pids: Sequence[int]) -> None:
         """Look once at the children that exist now."""
@@ -307,8 +308,10 @@ class _ChildrenInTurn:
         return ProcessWaits(
             self._pids[waiting[0]], " or ".join(waiting), "", self._looks, "S",
             {kind: min(100.0, 100 * count / self._looks) for kind, count in kinds.items()},
-            places=_main_places(self._places), devices=frozenset(self._devices), in_turn=True,
+            places=_main_places(self._places),
+            devices=frozenset(self._devices.difference(ELSEWHERE)), in_turn=True,
             may_be_vfork=self._may_be_vfork,
+            elsewhere=not self._devices.isdisjoint(ELSEWHERE),
         )  # fmt: skip
 
 

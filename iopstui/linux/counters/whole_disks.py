@@ -45,7 +45,7 @@ class WholeDisks:
 
 def is_remote(kind: str) -> bool:
     """Whether a file system of this kind is on another machine, or served by a program."""
-    return kind in REMOTE or kind.startswith("fuse.")
+    return kind in REMOTE or kind.partition(".")[0] == "fuse"
 
 
 def has_remote_mounts(roots: Roots) -> bool:

@@ -382,7 +382,8 @@ class AnswerTracker:
         self.hours: Mapping[str, HourMedian] = {}
         """The usual figure at this hour, by disk; mentioned if the session knows no similar load.
         It blames no disk."""
-        self.needs_use = self.needs_tasks = False
+        # the first answer must not wait for it: nobody may wait for a slow disk that md checks
+        self.needs_use = self.needs_tasks = True
         self.idle_rings: tuple[str, ...] = ()
 
     def note_use(self, use: DiskUse) -> None:

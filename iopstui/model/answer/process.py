@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from iopstui import format as units
 from iopstui.model.answer import words
-from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS, Answer
+from iopstui.model.answer.answer import FINDING, NOTHING, UNKNOWN, WAITS, Answer
 from iopstui.model.answer.situation import NEARLY_ALWAYS, QUEUED_MS, SINGLE_DEPTH, Situation
 from iopstui.model.answer.use import at_least
 from iopstui.model.answer.who import MAIN_SHARE
@@ -33,10 +33,15 @@ it."""
 
 IN_FLIGHT_SHARE = 0.5
 """While a process waits for a disk, the disk has a request in flight, or a flush."""
+NO_IO_SHARE = 0.1
+"""If requests are in flight for less than this share of the time in which tasks wait, the tasks
+wait for something else."""
+PAGE_PLACES = ("folio_wait", "__folio_lock", "wait_on_page", "filemap", "io_schedule")
+"""Beginnings of kernel functions in which the pages of files are waited for, on any file system."""
 HIDDEN_POOL = "hidden-pool"
 HELD_BACK = ("limit", "near-limit", "iocost", "suspended", "suspended-at-times", "pool",
-             HIDDEN_POOL, "offline")  # fmt: skip
-"""Rules of answers about requests that wait before the disk counts them."""
+             HIDDEN_POOL, "offline", f"{FINDING}iostats")  # fmt: skip
+"""Rules of answers about requests that wait before the disk counts them, or that it never does."""
 DIRTY_PLACE = "balance_dirty"
 
 ASYNCHRONOUS = "read_events"
@@ -135,6 +140,10 @@ class ProcessWaits:
     own_queue: str = ""
     """The disk in which I/Os wait, most of them this process's, nearly all the time."""
 
+    elsewhere: bool = False
+    """It has files of a server, or of a FUSE file system, open."""
+    beside_servers: bool = False
+    """Servers, or FUSE file systems, are mounted here."""
     all_for_disk: float = 0.0
     """Percent of the time that its threads wait for a disk, added up."""
 
@@ -209,7 +218,9 @@ class ProcessWaits:
         if self.may_be_vfork or self.not_for_io or self.odd_place:
             return percent  # the pressure is of others, or of its child
         explained = pressure >= MIN_PERCENT and self.busy_percent >= IN_FLIGHT_SHARE * percent
-        return 0.0 if explained or pressure >= PROVEN_SHARE * percent else percent
+        # waits for servers are in the pressure, too
+        proven = pressure >= PROVEN_SHARE * percent and not self.beside_servers
+        return 0.0 if explained or proven else percent
 
     @property
     def unclear(self) -> str:
@@ -265,6 +276,7 @@ def process_verdict(waits: ProcessWaits, of_disks: str) -> str:
 
 def beside(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) -> ProcessWaits:
     """``waits`` of a process and its children, with what the machine's disks did meanwhile."""
+    waits = _with_servers(waits, pairs)
     busy = (s.busy or 0.0 for s, answer in pairs if answer.verdict == WAITS)
     idle_rings = {ring.pid for s, _ in pairs for ring in s.idle_rings}
     if any(_may_hold_back(*pair) for pair in pairs):
@@ -279,7 +291,34 @@ def beside(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) -> Pr
         busy_percent=max(busy, default=0.0),
         of_children=tuple(beside(child, pairs) for child in waits.of_children),
         in_idle_ring=(waits.of or waits.pid) in idle_rings, own_queue=own_queue,
+        beside_servers=any(s.use is not None and s.use.remote for s, _ in pairs),
     )  # fmt: skip
+
+
+def _with_servers(
+    waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]
+) -> ProcessWaits:  # fmt: skip
+    """``waits``, unless servers or FUSE file systems are mounted, and the disks had hardly any
+    request while the process waited: it waits for one of these if it has files there. Nobody knows
+    if it has none, or if it has them only there and others use the disks."""
+    for_disk = waits.percents.get(DISK, 0.0)
+    waited = for_disk + waits.percents.get(UNKNOWN_WAIT, 0.0)
+    places = [place for place in waits.places if place_kind(place, blocked=True) == DISK]
+    if waited < MIN_PERCENT or not all(one.startswith(PAGE_PLACES) for one in places):
+        return waits
+    if any(s.use is None or not s.use.remote or _may_hold_back(s, answer) for s, answer in pairs):
+        return waits
+    flushing = sum(s.flushing for s, _ in pairs)
+    held = 100 * max((s.all_in_flight + flushing for s, _ in pairs), default=1.0)
+    is_idle = held < NO_IO_SHARE * waited
+    if not is_idle and (waits.devices or not waits.elsewhere):
+        return waits
+    kind = SERVER if is_idle and waits.elsewhere else UNKNOWN_WAIT
+    percents = {name: percent for name, percent in waits.percents.items() if name != DISK}
+    if for_disk:
+        percents[kind] = min(100.0, percents.get(kind, 0.0) + for_disk)
+    return replace(waits, percents=percents, not_for_io=True,
+                   odd_place=waits.odd_place or next(iter(places), ""))  # fmt: skip
 
 
 def _own_queue(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) -> str:
@@ -384,7 +423,7 @@ def _may_hold_back(s: Situation, answer: Answer) -> bool:
 
 
 _TEXTS = {
-    SERVER: "waits for a file server", MEMORY: "waits for memory",
+    SERVER: "waits for a file server (NFS, SMB, FUSE)", MEMORY: "waits for memory",
     LOCK: "waits for a lock or another thread", FROZEN: "is frozen (cgroup freezer)",
 }  # fmt: skip
 STOPPED = {"T": "by a signal (SIGCONT lets it go on)", "t": "by a debugger"}

@@ -91,6 +91,9 @@ BLOCKED_PERCENT = 30.0
 AS_PRESSURE = ("submit_bio_wait", "blk_mq_get_tag", "rq_qos_wait", "folio_wait_bit", "io_schedule",
                "blk_io_schedule")  # fmt: skip
 """Beginnings of kernel functions in which tasks always count as waiting for I/O."""
+LOG_PLACES = "xlog_", "jbd2_"
+"""Beginnings of kernel functions in which programs wait for the log of xfs or the journal of
+ext4."""
 MEMORY_PERCENT, SWAPPED_PAGES_S = 10.0, 50.0
 """Memory is short, at least a cgroup's, if tasks wait for it for this percentage of the time (PSI),
 or this many pages per second are swapped in and out."""
@@ -319,6 +322,15 @@ class Situation:
         return self.machine.waited_percent
 
     @property
+    def most_waited_percent(self) -> float | None:
+        """Percent of the time in which a task may have waited for I/O. In the pressure each CPU
+        counts by the time in which it is not idle, so busy ones hide waits of a task on another."""
+        if self.waited_percent is None or not self.cpus_idle:
+            return None
+        busy = len(self.frames[-1].cpus) * (100 - fmean(self.cpus_idle)) / 100
+        return self.waited_percent * (1 + busy)
+
+    @property
     def memory_percent(self) -> float | None:
         """As of ``Machine``."""
         return self.machine.memory_percent
@@ -427,17 +439,22 @@ class Situation:
     def may_be_slow(self) -> bool:
         """Whether in most seconds requests that tasks wait for take as long as in a queue though
         few, or just one, are in flight, or so long that the device may be slow. Pressure does not
-        show waits for libaio."""
+        show waits for libaio. Where tasks only may wait for writes, a third of the seconds is
+        enough."""
         few = SINGLE_DEPTH if self.kind == "flash" else MOST_OF_THE_TIME
+        waited, least = self._waited, MOST_SECONDS
+        if not self.writes_are_waited_for and self.others_are_idle and (
+            self.blocked or (self.most_waited_percent or 0.0) >= WAITED_PERCENT
+        ):  # fmt: skip
+            waited = [self._waited_for(rates, with_writes=True) for rates in self.seconds]
+            least = FEW_SECONDS
         long = self._share([
             (in_flight >= few and mean_ms >= self.slow_ms and not _rests(rates))
             or (in_flight >= SLOW_IN_FLIGHT and mean_ms >= PERHAPS_SLOW_FACTOR * self.slow_ms)
-            for rates, (in_flight, _, mean_ms) in zip(self.seconds, self._waited, strict=True)
+            for rates, (in_flight, _, mean_ms) in zip(self.seconds, waited, strict=True)
         ])  # fmt: skip
         is_same = self.in_flight < SINGLE_DEPTH and self._is_soon_after_boot
-        return long >= MOST_SECONDS and (
-            is_same or not self._takes_as_long_alone(self.mean_ms or 0.0)
-        )
+        return long >= least and (is_same or not self._takes_as_long_alone(self.mean_ms or 0.0))
 
     @property
     def stalled_seconds(self) -> int:
@@ -599,13 +616,14 @@ class Situation:
     @cached_property
     def _waited(self) -> list[Waited]:
         """What was waited for in each second."""
-        return [self._waited_for(rates) for rates in self.seconds]
+        writes = self.writes_are_waited_for
+        return [self._waited_for(rates, with_writes=writes) for rates in self.seconds]
 
-    def _waited_for(self, rates: DiskRates) -> Waited:
+    def _waited_for(self, rates: DiskRates, with_writes: bool) -> Waited:
         """The requests that somebody waits for; write-back of the page cache is not among them."""
         ios_s = waited_ms = 0.0
         kinds = [(rates.reads, rates.read_ms), (rates.writes, rates.write_ms)]
-        for count, ms in kinds if self.writes_are_waited_for else kinds[:1]:
+        for count, ms in kinds if with_writes else kinds[:1]:
             if count:
                 ios_s += count / rates.seconds
                 waited_ms += (ms or 0.0) / rates.seconds
@@ -616,6 +634,9 @@ class Situation:
         """Whether a program waits for the writes: tasks wait for I/O, or the writes are not
         write-back."""
         if self.may_have_pressure:
+            return True
+        # waits for a log don't count as pressure
+        if self.others_are_idle and any(one.place.startswith(LOG_PLACES) for one in self.blocked):
             return True
         if self.write_back is None:
             return False
@@ -709,11 +730,8 @@ class Situation:
         does an I/O each second is seen in each look of that pace, or in none: the I/O pressure
         tells how long it waits."""
         tasks = [task for task in (self.use.blocked if self.use else ()) if not task.kernel]
-        if self.waited_percent is None or not self.cpus_idle:
-            return tasks
-        # each CPU counts by the time in which it is not idle
-        busy = len(self.frames[-1].cpus) * (100 - fmean(self.cpus_idle)) / 100
-        if self.waited_percent * (1 + busy) >= BLOCKED_PERCENT:
+        most = self.most_waited_percent
+        if most is None or most >= BLOCKED_PERCENT:
             return tasks
         return [task for task in tasks if not task.place.startswith(AS_PRESSURE)]
 

@@ -22,7 +22,7 @@ from iopstui.model.answer.answer import (
     Answer,
 )
 from iopstui.model.answer.job_rows import JOB_ROWS
-from iopstui.model.answer.process import DISK, HIDDEN_POOL, place_kind
+from iopstui.model.answer.process import DISK, HIDDEN_POOL, NO_IO_SHARE, place_kind
 from iopstui.model.answer.situation import (
     BUSY_UTIL,
     DEEP_QUEUE,
@@ -58,9 +58,6 @@ from iopstui.model.findings.finding import Finding, severity_of
 SILENT_S = 2.0
 ENDED, ENDED_SECONDS = "ended", 3
 """After this many seconds without I/O, the earlier I/O has ended."""
-NO_IO_SHARE = 0.1
-"""If requests are in flight for less than this share of the time in which tasks wait, the tasks
-wait for something else."""
 MEMORY_SHARE = 0.5
 """A task of which only root sees what it waits for waits for memory if tasks do so for at least
 this part of the time in which it is blocked."""
@@ -78,6 +75,8 @@ SPECIFIC = ("io-errors", "kernel-errors", "scsi-errors", "media-errors", "paths"
 """Findings that say more than any row below."""
 NO_WAIT = ("iostats", "hot", "media-errors", "scsi-errors", "kernel-errors")
 """Those of them that need not delay any I/O: a failed command may be a monitoring program's."""
+_IN_SMART = " (SMART)"
+_ONLY_USED = re.compile(r": \d+ % of its rated endurance is used \(SMART\)")
 MAY_BE_SLOW = "; that may be slow for it"
 MORE_BLOCKED = "; more programs than that are blocked: {}"
 OR_ANOTHER = ", for this disk or another"
@@ -334,7 +333,8 @@ def resync_alone(s: Situation) -> Answer | None:
     """The kernel checks or rebuilds an array with this disk, and hardly anybody uses either: a file
     system on it may write its journal. Between two checks root sees it, too: nobody but md itself
     reads the disk."""
-    if s.use is None or s.blocked or not s.ios_s:
+    # before users are read, the array's own counters and the pressure tell
+    if (s.use is None and not s.syncing) or s.blocked or not s.ios_s:
         return None
     if any(one.through not in s.above for one in s.shares):
         return None
@@ -345,11 +345,11 @@ def resync_alone(s: Situation) -> Answer | None:
         return None  # what lies on the array has users of its own
     of_array = [frame.disks.get(array) for frame in s.frames]
     if not s.syncing:
-        if not array or not s.use.as_root or not all(of_array):
+        if not array or not _as_root(s) or not all(of_array):
             return None
         who = f"{array} (md) does it by itself"
     # where the array is not watched, root has seen all its users
-    if not all(of_array) and not s.use.as_root:
+    if not all(of_array) and not _as_root(s):
         return None
     # of an idle array the kernel may count requests in flight that have not begun
     if max(sum((one.aqu_sz or 0.0) for one in of_array if one) / len(of_array),
@@ -361,6 +361,10 @@ def resync_alone(s: Situation) -> Answer | None:
         f"{s.disk}{s.layer} is in use: {words.mean(s)}, {units.size(s.bytes_s)}/s, "
         f"{words.count(s.in_flight)} in flight; {words.nothing(s)}", NOTHING, who,
     )  # fmt: skip
+
+
+def _as_root(s: Situation) -> bool:
+    return s.use is not None and s.use.as_root
 
 
 def _array_above(s: Situation) -> str:
@@ -509,8 +513,19 @@ def full_queue(s: Situation) -> Answer | None:
 
 
 def _if_degraded(s: Situation) -> str:
-    missing = words.degraded(s)
+    missing, _ = _missing(s)
     return missing and f"; {missing}"
+
+
+def _missing(s: Situation) -> tuple[str, Advice]:
+    """An array here that lacks members, or what a drive warns of, and the next step; "" if none.
+    Used up endurance is a finding, but no fault: drives go on for long."""
+    if text := words.degraded(s):
+        return text, advise("array")
+    for found in s.findings:
+        if found.rule == "wear" and _is_about(found, s) and not _ONLY_USED.search(found.text):
+            return found.text.partition(_IN_SMART)[0] + _IN_SMART, found.advice
+    return "", NO_ADVICE
 
 
 def blocked_programs(s: Situation) -> Answer | None:
@@ -591,7 +606,7 @@ def waits_elsewhere(s: Situation) -> Answer | None:
     return Answer(
         s.disk, "above", WARNING,
         f"Tasks wait for I/O {s.waited_percent:.0f} % of the time, but {_hardly_text(s)}: "
-        f"{blocked}",
+        f"{blocked}{'; a file server or FUSE may be why' * s.use.remote}",
         UNKNOWN, next=_device_on_it(s) or step,
     )  # fmt: skip
 
@@ -675,13 +690,15 @@ def slower_than_usual(s: Situation) -> Answer | None:
 
 
 def degraded(s: Situation) -> Answer | None:
-    """An array that lacks members answers, but one more failure may end it."""
-    if not (missing := words.degraded(s)):
+    """An array that lacks members answers, but one more failure may end it; so does a drive that
+    warns of its own."""
+    missing, step = _missing(s)
+    if not missing:
         return None
+    rest = write_back(s) or unclear(s) or busy(s) or quiet(s)
     return Answer(
-        s.disk, "degraded", CRITICAL, f"{missing}; {words.quiet_text(s)}", NOTHING, words.who(s),
-        advise("array"),
-    )  # fmt: skip
+        s.disk, "degraded", CRITICAL, f"{missing}; {rest.text}", rest.verdict, words.who(s), step
+    )
 
 
 def write_back(s: Situation) -> Answer | None:

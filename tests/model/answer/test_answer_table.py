@@ -1240,6 +1240,9 @@ def test_a_check_of_an_array_that_nobody_uses_is_waited_for_by_nobody() -> None:
                 "● vda is in use: 76.0 ms on average, 14.1 MiB/s, 1.4 in flight; nothing waits "
                 "· check of md0 (md) is under way"
             )
+        unread = judge(Seen(ONE, seconds, devices, state))[0][1]
+        idle = array in (IDLE, commit) and not pressure
+        assert unread.rule == ("resync" if idle else "slow"), "nobody has read who uses it yet"
 
 
 @pytest.mark.parametrize(("array", "as_root", "pressure", "rule"), [
@@ -1520,6 +1523,52 @@ def test_a_degraded_array_is_told_though_nothing_waits() -> None:
     assert answer.verdict == NOTHING
     quiet = Conditions(devices={"vda": DeviceState(array=Array("check", 0, 2))})
     assert first([IDLE] * 5, conditions=quiet).who == "check of vda (md) is under way"
+
+
+def test_a_drive_that_warns_of_itself_is_told_first_though_it_is_idle() -> None:
+    warned = Finding("wear", "nvme0: it is read-only (SMART): its performance may ...",
+                     advise("health", "nvme0"), disk="vda")  # fmt: skip
+    old = replace(warned, text="nvme0: 104 % of its rated endurance is used (SMART): its ...")
+    other = replace(warned, disk="vdb")
+
+    def with_finding(found: Finding, disk: DiskRates) -> Answer:
+        return judge(Seen(ONE, frames([{"vda": disk}] * 5), DEVICES, findings=(found,)))[0][1]
+
+    answer = with_finding(warned, IDLE)
+    assert answer.text.startswith("nvme0: it is read-only (SMART); vda is idle: no I/O for 5 s")
+    assert (answer.state, answer.verdict, answer.next) == (CRITICAL, NOTHING, warned.advice)
+    assert "; nvme0: it is read-only (SMART)" in with_finding(warned, HOG).text
+    assert with_finding(old, IDLE).state == with_finding(other, IDLE).state == GOOD
+
+
+def test_a_degraded_array_does_not_hide_that_nobody_can_tell_what_waits() -> None:
+    array = Conditions(devices={"vda": DeviceState(array=Array("idle", 1, 2))})
+    answer = first([MANY] * 5, use(write_back=0.0, boot_ms={}), conditions=array)
+    assert "degraded: 1 of 2 members is missing; vda is in use: 940 µs" in answer.text
+    assert (answer.state, answer.verdict) == (CRITICAL, UNKNOWN)
+
+
+def test_slow_writes_may_be_waited_for_though_busy_cpus_hide_most_of_the_pressure() -> None:
+    """Short processes that sync their files wait for 39 % of their time; with three of four CPUs
+    busy that is 6 % of pressure, and xfs's log is not in it at all."""
+    synced = changed(rates(0, 20, 0, kib=9), w_await=26.0, aqu_sz=0.57, util=35.0)
+    busy = dict.fromkeys(range(4), CpuFrame(CpuLoad(70.0, 0, 0, 70, 0, 0.0, 30), 0, 0, 0))
+
+    def verdict(
+        pressure: float, disk: DiskRates = synced, count: int = 5, **seen: object
+    ) -> str:  # fmt: skip
+        disks = [{"vda": disk}] * count + [{"vda": rates(0, 9, 3)}] * (5 - count)
+        seconds = [replace(one, cpus=busy) for one in frames(disks, pressure)]
+        seen_use = use(write_back=3000.0, **seen)
+        return judge(Seen(ONE, seconds, DEVICES, use=seen_use))[0][1].verdict
+
+    assert verdict(6.0) == UNKNOWN
+    assert verdict(6.0, count=2) == UNKNOWN and verdict(6.0, count=1) == NOTHING
+    assert verdict(1.0) == NOTHING, "the page cache's own"
+    log = BlockedTask(1802, "python", "xlog_wait_on_iclog")
+    assert verdict(1.0, blocked=(log,)) == WAITS
+    assert verdict(1.0, blocked=(replace(log, place=""),)) == UNKNOWN, "only root reads where"
+    assert verdict(6.0, changed(synced, w_await=3.0)) == NOTHING, "quick ones"
 
 
 def test_bursts_of_write_back_between_which_the_disk_rests_are_no_queue() -> None:

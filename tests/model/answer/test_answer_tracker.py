@@ -127,6 +127,7 @@ def test_a_burst_of_a_second_is_no_news() -> None:
 
 def test_who_is_read_only_while_a_disk_is_used() -> None:
     tracker = AnswerTracker(TARGET)
+    assert tracker.needs_use and tracker.needs_tasks, "the first answer must know"
     answers([rates()] * 5, tracker)
     assert not tracker.needs_use and not tracker.needs_tasks
     answers([HOG] * 5, tracker)

@@ -81,7 +81,9 @@ def media_errors(evidence: Evidence) -> Finding | None:
 
 def drive_wear(evidence: Evidence) -> Finding | None:
     """A drive that warns of its own failure, or has used up its rated endurance."""
-    for name, reading in evidence.drives.items():
+    # what one warns of says more than another's endurance
+    first = sorted(evidence.drives.items(), key=lambda drive: not _warnings(drive[1]))
+    for name, reading in first:
         parts = [*_wear_texts(reading)]
         if parts:
             warnings = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
@@ -96,13 +98,19 @@ def drive_wear(evidence: Evidence) -> Finding | None:
 
 def _wear_texts(reading: DriveReading) -> Iterator[str]:
     counts = reading.counts
-    warning = counts.get("critical_warning", 0)
-    yield from (text for bit, text in _WARNINGS if warning & 1 << bit)
-    spare, least = counts.get("spare"), counts.get("spare_threshold")
-    if spare is not None and least is not None and spare < least and not warning & 1:
-        yield f"{spare} % of its spare blocks are left, its threshold is {least} %"
+    yield from _warnings(reading)
     if counts.get("used", 0) >= 100:
         yield f"{counts['used']} % of its rated endurance is used"
+
+
+def _warnings(reading: DriveReading) -> list[str]:
+    counts = reading.counts
+    warning = counts.get("critical_warning", 0)
+    texts = [text for bit, text in _WARNINGS if warning & 1 << bit]
+    spare, least = counts.get("spare"), counts.get("spare_threshold")
+    if spare is not None and least is not None and spare < least and not warning & 1:
+        texts.append(f"{spare} % of its spare blocks are left, its threshold is {least} %")
+    return texts
 
 
 def write_amplification(evidence: Evidence) -> Finding | None:

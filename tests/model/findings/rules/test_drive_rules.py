@@ -92,6 +92,12 @@ def test_wear(now: dict[str, int], said: str) -> None:
     assert said in found and found.count("spare") <= 1
 
 
+def test_a_warning_comes_before_another_drive_s_endurance() -> None:
+    old, read_only = drive(used=104), drive(critical_warning=8)
+    drives = {"nvme0": old.drives["nvme0"], "nvme1": read_only.drives["nvme0"]}
+    assert fired(drive_wear(replace(old, drives=drives))).text.startswith("nvme1: it is read-only")
+
+
 def test_warnings_that_are_no_wear() -> None:
     # heat has rules of its own; a drive that does not count spare blocks reports 0 of 0
     assert drive_wear(drive(critical_warning=2)) is None
