@@ -478,12 +478,12 @@ class LiveState:
         if frame.probe is None:
             return
         self._probe_frame = frame
-        combined = frame.probe.combined(self.devices)
-        if combined is None:
+        times = frame.probe.device_times(self.devices)
+        if times is None:
             return
         for name, p in zip(DEVICE_LATENCIES, ("p50", "p99"), strict=True):
-            values[name] = combined.device.percentiles.get(p)
-        self.device_latencies.add(frame.t, frame.probe.seconds, combined.device.bins)
+            values[name] = times.percentiles.get(p)
+        self.device_latencies.add(frame.t, frame.probe.seconds, times.bins)
 
     def _start_step(self, event: StepStarted) -> None:
         new_run = self.step is None or self.step.step != event.step
