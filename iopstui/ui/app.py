@@ -19,6 +19,7 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, IopstuiError
 from iopstui.events import (
+    AnswerGiven,
     Event,
     ExperimentFinished,
     ExperimentStarted,
@@ -467,6 +468,8 @@ class IopstuiApp(KeysInOrder):
                 case FrameReady():
                     self.feed.note_frame()
                     continue
+                case AnswerGiven():
+                    continue  # a new one each second; no key depends on it
                 case ExperimentStarted():
                     experiment_started = True
             changed = True
