@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from textual.driver import Driver
 
     from iopstui.ui.dashboard.screen import Dashboard
-    from iopstui.ui.state.live import VolumeState
+    from iopstui.ui.state.volume import VolumeState
 
 # no animations on live screens; Textual reads this when it is imported
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
@@ -263,7 +263,7 @@ class IopstuiApp(KeysInOrder):
     def _volume(self, paths: Sequence[str]) -> VolumeState | None:
         if self._promised_figures is None:
             return None
-        from iopstui.ui.state.live import VolumeState
+        from iopstui.ui.state.volume import VolumeState
 
         return VolumeState(self._promised_figures, len(paths))
 
