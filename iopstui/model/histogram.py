@@ -49,6 +49,8 @@ def subtract(current: Bins, previous: Bins) -> Bins | None:
         counts = current.since(previous if type(previous) is HistogramColumns else None)
         if counts is not None:
             return counts
+    if current == previous:
+        return {}
     # there are hundreds of buckets in hundreds of rows, so look for decreases only if there is one
     before = previous.get
     difference = {

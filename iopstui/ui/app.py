@@ -19,6 +19,7 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, IopstuiError
 from iopstui.events import (
+    AnswerGiven,
     Event,
     ExperimentFinished,
     ExperimentStarted,
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
     from textual.driver import Driver
 
     from iopstui.ui.dashboard.screen import Dashboard
-    from iopstui.ui.state.live import VolumeState
+    from iopstui.ui.state.volume import VolumeState
 
 # no animations on live screens; Textual reads this when it is imported
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
@@ -262,7 +263,7 @@ class IopstuiApp(KeysInOrder):
     def _volume(self, paths: Sequence[str]) -> VolumeState | None:
         if self._promised_figures is None:
             return None
-        from iopstui.ui.state.live import VolumeState
+        from iopstui.ui.state.volume import VolumeState
 
         return VolumeState(self._promised_figures, len(paths))
 
@@ -467,6 +468,8 @@ class IopstuiApp(KeysInOrder):
                 case FrameReady():
                     self.feed.note_frame()
                     continue
+                case AnswerGiven():
+                    continue  # a new one each second; no key depends on it
                 case ExperimentStarted():
                     experiment_started = True
             changed = True

@@ -393,12 +393,9 @@ class AnswerTracker:
 
     def _keep_uses(self, uses: Sequence[DiskUse]) -> None:
         self._uses = [*uses[-WINDOW:]]
-        self._use = mean_use(self._uses)
         # shares are of the time of the figures beside them; what tasks wait for needs more looks
-        recent = mean_use([use for use in self._uses if _is_within(use, uses[-1].t - WINDOW)]
-                          or uses[-1:])  # fmt: skip
-        if self._use is not None and recent is not None:
-            self._use = replace(self._use, users=recent.users, disks=recent.disks)
+        recent = [use for use in self._uses if _is_within(use, self._uses[-1].t - WINDOW)]
+        self._use = mean_use(self._uses, recent or self._uses[-1:])
 
     def feed(
         self, frame: Frame, devices: Mapping[str, BlockDevice], conditions: Conditions,

@@ -771,7 +771,7 @@ class Situation:
         on_it = self.use.above(self.disk) if self.use is not None else ()
         own = {*self.below, *self.above, *on_it}
         return sum(value for name, value in self._each_in_flight.items()
-                   if name not in own and self._whole(name) not in own)  # fmt: skip
+                   if value and name not in own and self._whole(name) not in own)  # fmt: skip
 
     def _whole(self, name: str) -> str:
         """The disk that a partition is on; any other device itself."""

@@ -217,15 +217,18 @@ FOR_TAG, FOR_RQ_QOS, FOR_IOCOST = BEFORE_DISK = ("blk_mq_get_tag", "rq_qos_", "i
 place in the queue, io.latency or the throttling of write-back, io.cost."""
 
 
-def mean_use(uses: Sequence[DiskUse]) -> DiskUse | None:
-    """Several readings as one: means of rates, and what was seen in most of them."""
+def mean_use(uses: Sequence[DiskUse], recent: Sequence[DiskUse] = ()) -> DiskUse | None:
+    """Several readings as one: means of rates, and what was seen in most of them. The rates of
+    users and disks are of ``recent`` if these are given."""
     if not uses:
         return None
     last, seconds = uses[-1], sum(use.seconds for use in uses)
-    names, reached = {name for use in uses for name in use.disks}, _reached(uses)
+    rated, reached = recent or uses, _reached(uses)
+    rated_s = sum(use.seconds for use in rated)
+    names = {name for use in rated for name in use.disks}
     return replace(
-        last, seconds=seconds, users=_mean_users(uses, seconds),
-        disks={name: _mean_rates(name, uses, seconds) for name in names},
+        last, seconds=seconds, users=_mean_users(rated, rated_s),
+        disks={name: _mean_rates(name, rated, rated_s) for name in names},
         with_tasks=any(use.with_tasks for use in uses),
         blocked=_often_blocked([use.blocked for use in uses if use.with_tasks]),
         ring_waiters=_often([use.ring_waiters for use in uses if use.with_tasks]),

@@ -155,10 +155,9 @@ class ProbeInterval:
     def combined(self, names: Sequence[str], kinds: Iterable[str] = KINDS) -> RequestStats | None:
         """Return these disks and directions combined; ``None`` if one of the disks was not
         followed."""
-        if not names or any(name not in self.disks for name in names):
+        parts = self._parts(names, kinds)
+        if parts is None:
             return None
-        chosen = set(kinds)
-        parts = [p for n in names for k, p in self.disks[n].items() if k in chosen]
         if len(parts) == 1:
             return parts[0]
         waits = [p.waiting.bins for p in parts if p.waiting is not None]
@@ -168,6 +167,19 @@ class ProbeInterval:
             LatencyStats.from_bins(histogram.merge(waits)) if WAY in self.parts else None,
             histogram.merge(p.sizes for p in parts),
         )
+
+    def device_times(self, names: Sequence[str]) -> LatencyStats | None:
+        """The ``device`` of these disks ``combined``, without the rest."""
+        parts = self._parts(names, KINDS)
+        if parts is None:
+            return None
+        return LatencyStats.from_bins(histogram.merge(p.device.bins for p in parts))
+
+    def _parts(self, names: Sequence[str], kinds: Iterable[str]) -> list[RequestStats] | None:
+        if not names or any(name not in self.disks for name in names):
+            return None
+        chosen = set(kinds)
+        return [p for n in names for k, p in self.disks[n].items() if k in chosen]
 
 
 @dataclass(frozen=True, slots=True)

@@ -994,8 +994,8 @@ class Dashboard(CanvasScreen):
         if self._latency_source == FIO_LATENCY:
             return [f.latency(fio[n], "") if n in fio else "" for n in ("p99.9", "p99", "p50")]
         probe = state.probe
-        combined = probe.combined(state.devices) if probe is not None else None
-        device = combined.device.percentiles if combined is not None else {}
+        times = probe.device_times(state.devices) if probe is not None else None
+        device = times.percentiles if times is not None else {}
         values = (device.get("p99"), fio.get("p99"), device.get("p50"), fio.get("p50"))
         return [f.latency(value, "") if value is not None else "" for value in values]
 

@@ -7,7 +7,7 @@ unnecessary: changed cells are cut out of their rows and sent."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -111,6 +111,10 @@ _Part = tuple[int, int, int, Lines]
 ``Lines``, and the ``Lines``."""
 
 
+TextSpan = tuple[int, int, list[tuple[str, Style]]]
+"""A row, a column, and styled texts that begin there."""
+
+
 class Canvas(Widget):
     """Shows ``Lines``, each in its own region of the screen."""
 
@@ -186,7 +190,7 @@ class Canvas(Widget):
                     self._by_row.setdefault(box.y + row, []).append(part)
         return self._by_row.get(y, ())
 
-    def part(self, y: int, begin: int, end: int) -> list[Segment]:
+    def part(self, y: int, begin: int, end: int) -> list[Piece]:
         """Cells ``begin`` to ``end`` of row ``y`` of the screen, before Textual's filters."""
         pieces: list[Piece] = []
         at = begin
@@ -203,26 +207,35 @@ class Canvas(Widget):
             at = last
         if at < end:
             pieces.append((" " * (end - at), None))
-        return [Segment(text, style) for text, style in pieces]
+        return pieces
 
-    def filtered_part(self, y: int, begin: int, end: int) -> list[Segment]:
-        """The same part, after the theme and other filters have changed its colours."""
-        segments, filters = self.part(y, begin, end), self.get_line_filters()
+    def filtered_parts(self, spans: Iterable[tuple[int, int, int]]) -> list[TextSpan]:
+        """The cells of these spans (row, first column, the column after the last one), after the
+        theme and other filters have changed their colours."""
+        filters = self.get_line_filters()
         if self._filters != filters:
             self._filters, self._filtered_styles = list(filters), {}
-        segments_shown = []
-        for text, style, control in segments:
-            if style is not None:
-                # cached, because a filter always changes a style in the same way
-                coloured = self._filtered_styles.get(style)
-                if coloured is None:
-                    coloured = self._filtered_styles[style] = self._filtered_style(filters, style)
-                if coloured.underline and " " in text:
-                    segments_shown += self._filter_segment(filters, Segment(text, style, control))
-                    continue
-                style = coloured
-            segments_shown.append(Segment(text, style, control))
-        return segments_shown
+        return [
+            (y, begin, [*self._filtered(filters, self.part(y, begin, end))])
+            for y, begin, end in spans
+        ]
+
+    def _filtered(
+        self, filters: Sequence[LineFilter], pieces: Iterable[Piece]
+    ) -> Iterator[tuple[str, Style]]:
+        for text, style in pieces:
+            if style is None:
+                yield text, PLAIN
+                continue
+            # cached, because a filter always changes a style in the same way
+            coloured = self._filtered_styles.get(style)
+            if coloured is None:
+                coloured = self._filtered_styles[style] = self._filtered_style(filters, style)
+            if " " in text and coloured.underline:
+                shown = self._filter_segment(filters, Segment(text, style))
+                yield from ((part, look or PLAIN) for part, look, _ in shown)
+            else:
+                yield text, coloured
 
     def _filter_segment(self, filters: Sequence[LineFilter], segment: Segment) -> list[Segment]:
         segments = [segment]
@@ -236,7 +249,8 @@ class Canvas(Widget):
     def render_line(self, y: int) -> Strip:
         """Row ``y`` of the screen."""
         width = self.size.width
-        return Strip(self.part(y, 0, width), width).apply_style(self._looks or self.rich_style)
+        segments = [Segment(text, style) for text, style in self.part(y, 0, width)]
+        return Strip(segments, width).apply_style(self._looks or self.rich_style)
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Empty Textual's cache of rows first: it learns of changed rows only if this widget is
@@ -283,20 +297,18 @@ class CanvasScreen(Screen[None]):
         screen_region = self.size.region
         regions = [region.intersection(screen_region) for region in canvas.take_changes()]
         spans = self._compositor._regions_to_spans(region for region in regions if region)
-        cut_pieces = []
-        for y, begin, end in [gap for span in spans for gap in _uncovered_spans(span, boxes)]:
-            segments = canvas.filtered_part(y, begin, end)
-            if tints:
-                base = canvas.base_style
-                segments = [Segment(text, base + (style or PLAIN)) for text, style, _ in segments]
+        gaps = [gap for span in spans for gap in _uncovered_spans(span, boxes)]
+        cut_pieces = canvas.filtered_parts(gaps)
+        if not tints:
+            return cut_pieces
+        base = canvas.base_style
+        tinted_pieces = []
+        for y, begin, texts in cut_pieces:
+            segments = [Segment(text, base + style) for text, style in texts]
             for tint in tints:
                 segments = list(BackgroundScreen.process_segments(segments, tint))
-            cut_pieces.append((y, begin, [(text, style or PLAIN) for text, style, _ in segments]))
-        return cut_pieces
-
-
-TextSpan = tuple[int, int, list[tuple[str, Style]]]
-"""A row, a column, and styled texts that begin there."""
+            tinted_pieces.append((y, begin, [(text, look or PLAIN) for text, look, _ in segments]))
+        return tinted_pieces
 
 
 def _covered_regions(screen: Screen[Any]) -> list[Region]:
@@ -353,14 +365,7 @@ class _CanvasCompositor(Compositor):
         spans = [*self._regions_to_spans(region for region in inside if region)]
         if not spans:
             return None
-        pieces = [
-            (
-                y,
-                begin,
-                [(text, style or PLAIN) for text, style, _ in canvas.filtered_part(y, begin, end)],
-            )
-            for y, begin, end in spans
-        ]
+        pieces = canvas.filtered_parts(spans)
         # Textual's type is narrower than what it needs, which is any update
         return _CanvasUpdate(pieces, canvas.base_style)  # type: ignore[return-value]
 

@@ -46,9 +46,6 @@ from iopstui.model.metrics.probe import ProbeInterval
 from iopstui.model.metrics.run_figures import MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory
 from iopstui.model.samples import DriveReading
-from iopstui.model.volumes.gauge import gauges, rate_limits
-from iopstui.model.volumes.promised import PromisedFigures
-from iopstui.model.volumes.volume import IOPS, THROUGHPUT
 from iopstui.session.run_rows import add_mark_event, add_run_event, run_outcome
 from iopstui.session.tick.outcomes import FAIL, PASS, worst_outcome
 from iopstui.text import printable
@@ -65,6 +62,7 @@ from iopstui.ui.state.next_run import NextRun, OptionSteps
 
 if TYPE_CHECKING:
     from iopstui.ui.state.experiment import ExperimentState
+    from iopstui.ui.state.volume import VolumeState
 
 FIO_IOPS, DEVICE_IOPS = "fio", "device"
 LATENCIES = ("p50", "p99", "p99.9")
@@ -480,12 +478,12 @@ class LiveState:
         if frame.probe is None:
             return
         self._probe_frame = frame
-        combined = frame.probe.combined(self.devices)
-        if combined is None:
+        times = frame.probe.device_times(self.devices)
+        if times is None:
             return
         for name, p in zip(DEVICE_LATENCIES, ("p50", "p99"), strict=True):
-            values[name] = combined.device.percentiles.get(p)
-        self.device_latencies.add(frame.t, frame.probe.seconds, combined.device.bins)
+            values[name] = times.percentiles.get(p)
+        self.device_latencies.add(frame.t, frame.probe.seconds, times.bins)
 
     def _start_step(self, event: StepStarted) -> None:
         new_run = self.step is None or self.step.step != event.step
@@ -573,31 +571,3 @@ def _total_s(before: int | None, fio: FioInterval, options: Mapping[str, str]) -
 
 _RUN_TIMES = ("runtime", "ramp_time", "startdelay")
 ROUNDED_S = 2
-
-
-# The bought volume on the screen: its limits, which charts draw, and its remaining credits.
-
-
-class VolumeState:
-    """``iops`` and ``mib`` are the limits of ``volumes`` equal volumes together, the lowest first,
-    for I/Os as large as the newest ones. Credits are counted only for a single volume."""
-
-    def __init__(self, promised: PromisedFigures, volumes: int = 1) -> None:
-        self._promised, self._volumes = promised, max(1, volumes)
-        self._gauges = gauges(promised) if volumes <= 1 else ()
-        self.iops: tuple[float, ...] = ()
-        self.mib: tuple[float, ...] = ()
-
-    def feed(self, disk: DiskRates) -> None:
-        """Update the limits and credits from the newest figures of the volume's device."""
-        self.iops = tuple(rate_limits(self._promised, IOPS, disk, self._volumes))
-        limits = rate_limits(self._promised, THROUGHPUT, disk, self._volumes)
-        self.mib = tuple(bytes_s / MIB for bytes_s in limits)
-        for gauge in self._gauges:
-            gauge.feed(disk)
-
-    @property
-    def text(self) -> str:
-        """The volume's class, and the state of its credits."""
-        texts = [text for gauge in self._gauges if (text := gauge.text())]
-        return f"{self._promised.volume.name}{': ' if texts else ''}{'; '.join(texts)}"
