@@ -110,7 +110,6 @@ class Table:
     def from_rows(
         cls, columns: Sequence[Column], rows: Iterable[object], left_columns: int = 1
     ) -> Table:
-        """A table of these columns."""
         return cls(titles(columns), [texts(columns, row) for row in rows], left_columns)
 
     def lines(self) -> Iterator[str]:
@@ -141,7 +140,6 @@ def titles(columns: Iterable[Column]) -> tuple[str, ...]:
 
 
 def texts(columns: Iterable[Column], row: Any) -> tuple[str, ...]:
-    """The texts of a row's cells."""
     return tuple(column.text(row) for column in columns)
 
 
@@ -159,7 +157,6 @@ def head_line(columns: Sequence[Column]) -> str:
 
 
 def row_line(columns: Sequence[Column], row: Any) -> str:
-    """A row in its columns."""
     return line(columns, texts(columns, row))
 
 

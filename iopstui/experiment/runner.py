@@ -298,7 +298,6 @@ class ExperimentRunner:
 def point_request(
     plan: Plan, conditions: RunRequest, step: PlannedPoint, interval_s: float
 ) -> RunRequest:
-    """The request for the run of one point."""
     length_s = run_length_s(plan.settle, plan.measure, interval_s)
     overrides = {
         **plan.options,
@@ -406,7 +405,6 @@ class PlanEvents:
         self._add(step, event)
 
     def fail_point(self, step: PlannedPoint, error: str) -> None:
-        """Emit that a point failed and has no figures."""
         self.failed[step.index] = error
         self._add(step, PointFailed(self.t(), step.index, len(self.steps), step.label, step.job,
                                     settings_of(step), step.repeat, error))  # fmt: skip

@@ -123,7 +123,6 @@ class Decoder:
         return self.decoder_for(kind)(value)
 
     def decoder_for(self, kind: Any) -> Coder:
-        """The function that decodes a ``kind``."""
         coder = self._coders.get(kind)
         if coder is None:
             coder = self._coders[kind] = self._make(kind)

@@ -514,7 +514,6 @@ class IopstuiApp(KeysInOrder):
         return self.experiments.screen
 
     def experiment_hints(self) -> list[KeyHint]:
-        """The hints for an experiment's screen."""
         return self.actions.footer(EXPERIMENT_SCREEN)
 
     def next_job(self) -> str:

@@ -143,7 +143,6 @@ class FitRunner:
                     break
 
     def _measure(self, program: Program, lent: LentScratch) -> bool:
-        """Measure a program. Returns False if it was interrupted."""
         self._notify(f"{program.title}: {self.setup.seconds_of(program):g} s")
         file = lent.scratch.path / SCRATCH_FILE
         file.unlink(missing_ok=True)

@@ -73,7 +73,6 @@ def _add_part_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_start_options(parser: argparse.ArgumentParser) -> None:
-    """Add options for which hosts take part, and when they start."""
     parser.add_argument("--axis", action="append", default=[], metavar="NAME=LIST",
                         help="sweep: hosts=1,2,4..32 runs the job on the first 1, 2, 4 ... hosts "
                              "in turn, iodepth=1,4,16 varies an option of fio; may be "
@@ -95,7 +94,6 @@ def _add_start_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_launch_options(parser: argparse.ArgumentParser) -> None:
-    """Add options for how hosts are reached."""
     parser.add_argument("--bring", action="store_true",
                         help="copy this iopstui to the hosts even if they have one")  # fmt: skip
     parser.add_argument("--sudo", action="store_true",
@@ -111,7 +109,6 @@ def _add_launch_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_pod_options(parser: argparse.ArgumentParser) -> None:
-    """Add options for pods of Kubernetes, and for the manifest that creates them."""
     parser.add_argument("-l", "--selector", metavar="LABELS",
                         help="k8s: label selector of the pods (default: app=iopstui)")  # fmt: skip
     parser.add_argument("-n", "--namespace", metavar="NAME",

@@ -390,7 +390,6 @@ def reconciled(run: Run) -> str:
 
 
 def ending(run: Run) -> str:
-    """How the run ended, if it did not end normally."""
     finished = run.finished
     if finished is None:
         return ""
@@ -416,7 +415,6 @@ def name_of(run: Run) -> str:
 
 
 def job_file_title(data: ReportData) -> str:
-    """The title of the job file in a report."""
     return ("Job file made from the options in fio's JSON" if data.foreign
             else "The job file")  # fmt: skip
 

@@ -242,7 +242,6 @@ class FunctionCallReader(BackgroundReader):
         return FunctionCalls(counts, (start + end) // 2, end - start)
 
     def _first_line_and_tail(self) -> tuple[bytes, bytes]:
-        """The file's first line and its end."""
         first = b""
         tail = deque[bytes]()
         size = 0

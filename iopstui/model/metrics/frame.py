@@ -312,7 +312,6 @@ class FrameBuilder:
         ipi_before: KernelSample | None,
         sent: Sent | None,
     ) -> Frame:
-        """``frame`` with the kernel's figures since ``previous``."""
         kernel, seconds = raw.kernel, _seconds(raw.kernel, previous)
         figures: dict[str, Any] = {}
         if kernel is not None and previous is not None and seconds and seconds > 0:

@@ -83,7 +83,6 @@ class PromisedFigures:
         return sorted(limits, key=lambda limit: limit.rate)
 
     def instance_limit(self, burst: bool = False) -> InstanceLimit | None:
-        """The limit of the instance; ``None`` if it has none."""
         if self.instance is None:
             return None
         if self.cached and self.instance.cached is not None:
@@ -257,5 +256,4 @@ class Bucket:
         return max(0.0, self.size - level) / gained
 
     def after(self, level: float, rate: float, seconds: float) -> float:
-        """The level after ``seconds`` at ``rate``."""
         return min(self.size, max(0.0, level + (self.refill - rate) * seconds))

@@ -168,7 +168,6 @@ def _queues(device: BlockDevice) -> list[str]:
 
 
 def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
-    """A line with the running job and its progress."""
     line = Line(width, charset).add(" ")
     step = state.step
     if step is None or (job and _was_experiment_s(state)):
@@ -472,7 +471,6 @@ def footer_line(
 
 
 def footer_ends(quit_label: str) -> list[KeyHint]:
-    """The last keys of the footer."""
     return [KeyHint("?", "Help"), KeyHint("q", quit_label)] if quit_label else []
 
 

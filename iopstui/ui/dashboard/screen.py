@@ -247,7 +247,6 @@ class Dashboard(CanvasScreen):
 
     @property
     def column_seconds(self) -> int:
-        """Seconds per column of the charts."""
         return DOT_SECONDS[self._zoom]
 
     def restore_layout(self, layout: str) -> None:

@@ -175,7 +175,6 @@ class Canvas(Widget):
         return changed
 
     def _parts_of_row(self, y: int) -> Sequence[_Part]:
-        """The parts on this row, from left to right."""
         if self._by_row is None:
             self._by_row = {}
             visible_lines = [lines for lines in self.lines if lines.shown]

@@ -327,7 +327,6 @@ class ExperimentScreen(CanvasScreen):
         return next(iter(shown), panes[0])
 
     def _keys_of_rest(self, number: int, pane: str) -> str:
-        """The keys for the rows of a pane that do not fit."""
         return "↑ ↓" if pane == self._scrolled_pane() else f"{number}: all"
 
     def _inner_of(self, pane: str) -> Box:
@@ -345,7 +344,6 @@ class ExperimentScreen(CanvasScreen):
         return bool(visible) and self._row_count(pane, width) > visible
 
     def _rows_needed(self, pane: str, width: int) -> int:
-        """The rows of a whole pane, with its title."""
         return self._row_count(pane, width) + (2 if pane in TABLES else 1)
 
     def _row_count(self, pane: str, width: int) -> int:
@@ -423,11 +421,9 @@ class ExperimentScreen(CanvasScreen):
         return True
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Scroll the pane under the mouse."""
         self._scroll(self._pane_of_wheel(event), mouse.SCROLL_ROWS)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Scroll the pane under the mouse."""
         self._scroll(self._pane_of_wheel(event), -mouse.SCROLL_ROWS)
 
     def _pane_of_wheel(self, event: events.MouseEvent) -> str:

@@ -91,7 +91,6 @@ class Member:
         return None if self._start_ns is None else (time.monotonic_ns() - self._start_ns) / 1e9
 
     def send_order(self, order: Object) -> None:
-        """Send it an order."""
         self.link.send(json.dumps(order).encode() + b"\n")
 
     def ask_time(self) -> None:

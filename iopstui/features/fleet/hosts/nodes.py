@@ -233,7 +233,6 @@ def _expand_by_program(text: str) -> Iterable[str]:
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
-    """Run a program; ``None`` if it is not installed."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S,
                               check=False)  # fmt: skip

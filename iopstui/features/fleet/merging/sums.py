@@ -298,7 +298,6 @@ class DirectionSum:
 
     @property
     def main(self) -> LatencySum:
-        """The latencies of ``main_kind``."""
         return self.latency(self.main_kind)
 
 
@@ -502,7 +501,6 @@ def _device(row: Mapping[str, Any], hosts: int) -> DeviceSum:
 
 
 def add_counts(counts: dict[str, int], more: Mapping[str, int]) -> None:
-    """Add counts by name."""
     for name, count in more.items():
         counts[name] = counts.get(name, 0) + count
 

@@ -161,7 +161,6 @@ class LessonJobs:
 
 
 def figures_of_page(step: Page) -> set[str]:
-    """The figures that a page shows or judges."""
     names = {name for text in step.paragraphs for name in text.names}
     if isinstance(step, FiguresPage):
         names |= {f"{run}.{figure}" for run in step.runs for figure in step.figures}

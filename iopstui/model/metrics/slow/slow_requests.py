@@ -61,7 +61,6 @@ def completion_second(exemplar: Exemplar, probe: ProbeInterval, t: float) -> flo
 
 
 def slowest(exemplars: Iterable[Exemplar], count: int) -> list[Exemplar]:
-    """The slowest of these requests."""
     return nlargest(count, exemplars, key=lambda request: request.total_ns)
 
 

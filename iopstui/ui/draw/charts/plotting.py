@@ -375,7 +375,6 @@ def _draw_lines(
 
 
 def _line_dots(start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    """The dots of a straight line, both ends included."""
     steps = max(abs(end[0] - start[0]), abs(end[1] - start[1]), 1)
     for step in range(steps + 1):
         yield (start[0] + round((end[0] - start[0]) * step / steps),
