@@ -13,7 +13,6 @@ from iopstui.linux.counters.interrupts import (
     parse_per_cpu_count,
 )
 
-
 WIDE = 192
 
 
