@@ -71,29 +71,10 @@ def _disk_row(columns: list[bytes]) -> DiskCounters | None:
 
 def parse_stat_cpus(data: bytes) -> dict[int, CpuTimes]:
     """The cpuN lines of /proc/stat (man 5 proc) by CPU number, in clock ticks."""
-    lines = cpu_lines(data)
+    # the cpu lines come first; the intr line after them can be very long
+    lines = data.partition(b"\nintr")[0]
     cpus = _uniform_stat(lines)
     return _any_stat(lines) if cpus is None else cpus
-
-
-def cpu_lines(data: bytes) -> bytes:
-    """The lines that ``parse_stat_cpus`` needs."""
-    # the cpu lines come first; the intr line after them can be very long
-    end = data.find(b"\nintr")
-    return data if end < 0 else data[:end]
-
-
-def stat_cpu_numbers(lines: bytes) -> tuple[int, ...] | None:
-    """The CPUs that ``parse_stat_cpus`` finds in these ``cpu_lines``, in a fifth of its time;
-    ``None`` unless the lines are as today's kernels print them."""
-    parts = lines.split(b"\ncpu")
-    blanks = b"cpu" + b" " * STAT_COLUMNS + (b"\ncpu" + b" " * (STAT_COLUMNS - 1)) * len(parts[1:])
-    if lines[:5] != b"cpu  " or lines.translate(None, DIGITS) != blanks:
-        return None
-    # check that each of the words in between is a number that Python accepts
-    if b"  " in lines[4:] or b" \n" in lines or lines[-1:] == b" " or max(map(len, parts)) > 600:
-        return None
-    return _cpu_numbers(b"cpu cpu" + b" cpu".join([part[: part.find(b" ")] for part in parts[1:]]))
 
 
 def _uniform_stat(lines: bytes) -> dict[int, CpuTimes] | None:
@@ -140,19 +121,9 @@ def _any_stat(lines: bytes) -> dict[int, CpuTimes]:
 
 def parse_softirqs_block(data: bytes) -> dict[int, int]:
     """The BLOCK line of /proc/softirqs by CPU number (possible CPUs, offline ones included)."""
-    return parse_block_counts(*block_line(data))
-
-
-def block_line(data: bytes) -> tuple[bytes, tuple[int, ...]]:
-    """The values of the BLOCK line of /proc/softirqs, and the CPUs of its columns. Empty if there
-    is none."""
     start = data.find(b" BLOCK:") + 7
-    return data[start : _line_end(data, start)] if start >= 7 else b"", _columns(data)
-
-
-def parse_block_counts(line: bytes, cpus: Sequence[int]) -> dict[int, int]:
-    """The line from ``block_line`` as counts by CPU; empty unless there is one for each CPU."""
-    return _counts(line, cpus) or {}
+    line = data[start : _line_end(data, start)] if start >= 7 else b""
+    return _counts(line, _columns(data)) or {}
 
 
 def parse_cpu_header(data: bytes) -> list[int]:
