@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import isfinite
@@ -280,39 +280,10 @@ def _latency_sum(block: object, bin_total: int | None) -> LatencySum | None:
     return LatencySum(mean, count)
 
 
-class _Percentiles(Mapping[str, int]):
-    """fio's list of percentiles, parsed only when it is used: in a run only the last list is."""
-
-    __slots__ = ("_raw", "_values")
-
-    def __init__(self, raw: dict[str, Any]) -> None:
-        self._raw = raw
-        self._values: dict[str, int] | None = None
-
-    def _by_name(self) -> dict[str, int]:
-        if self._values is None:
-            self._values = {
-                name: _int(value)
-                for key, value in self._raw.items() if (name := _percentile_name(key))
-            }  # fmt: skip
-        return self._values
-
-    def __getitem__(self, name: str) -> int:
-        return self._by_name()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_name())
-
-    def __len__(self) -> int:
-        return len(self._by_name())
-
-    def __repr__(self) -> str:
-        return repr(self._by_name())
-
-
 def _percentile_list(block: Mapping[str, Any]) -> Mapping[str, int]:
     raw = block.get("percentile")
-    return _Percentiles(raw) if isinstance(raw, dict) else {}
+    pairs = raw.items() if isinstance(raw, dict) else ()
+    return {name: _int(value) for key, value in pairs if (name := _percentile_name(key))}
 
 
 @lru_cache(256)
