@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import compress
 from math import fsum, sqrt
-from operator import ne
 
 from iopstui.model.samples import CpuTimes
 
@@ -111,20 +109,6 @@ def per_second(
     reset."""
     if current is None or previous is None or seconds <= 0:
         return {}
-    if current is previous:
-        return dict.fromkeys(current, 0.0)
-    # no function call for each: there may be hundreds of queues times hundreds of CPUs, and most
-    # counts don't change
-    columns = [*current]
-    if columns == [*previous]:
-        per_cpu = dict.fromkeys(current, 0.0)
-        for cpu in compress(columns, map(ne, current.values(), previous.values())):
-            increase = current[cpu] - previous[cpu]
-            if increase > 0:
-                per_cpu[cpu] = increase / seconds
-            else:
-                del per_cpu[cpu]
-        return per_cpu
     before = previous.get
     return {
         cpu: (count - earlier) / seconds

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.linux.counters import procfs
 from iopstui.linux.counters.interrupts import parse_per_cpu_count
 from iopstui.linux.counters.procfs import (
     parse_cpu_header,
@@ -249,7 +248,7 @@ def test_no_bytes_make_function_calls_fail(header: bytes, tail: bytes) -> None:
     parse_function_calls(header, tail)
 
 
-def test_cpu_times_are_the_same_line_by_line_and_at_once() -> None:
+def test_cpu_times_of_uneven_lines() -> None:
     data = proc(TWO, "stat")
     lines = data.split(b"\n")
     uneven = b"\n".join([*lines[:2], lines[2] + b" 0", *lines[3:]])
@@ -257,23 +256,6 @@ def test_cpu_times_are_the_same_line_by_line_and_at_once() -> None:
     assert parse_stat_cpus(b"cpu  1 2 3 4 5 6 7 8 9 x\ncpu0 1 2 3 4 5 6 7 8 9 0\n") == {
         0: CpuTimes(1, 2, 3, 4, 5, 6, 7, 8)
     }
-
-
-def test_today_s_kernels_are_read_column_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This is four times as fast as line by line, which is only for kernels that print something
-    else."""
-    slow: list[bytes] = []
-    monkeypatch.setattr(procfs, "_any_stat", lambda lines: slow.append(lines) or {})
-    lines = b"cpu  9 9 9 9 9 9 9 9 9 9\n" + b"".join(
-        b"cpu%d 1 2 3 4 5 6 7 8 9 0\n" % n for n in (0, 12)
-    )
-    times = CpuTimes(1, 2, 3, 4, 5, 6, 7, 8)
-    for more in (b"", b"intr 5 6 7\nctxt 8\n"):
-        assert parse_stat_cpus(lines + more) == {0: times, 12: times}
-    assert slow == []
-    for odd in (b"x", b"cpu0 1 2 3 4 5 6 7 8 9 0\nmemory 1 2 3 4 5 6 7 8 9 0\n"):
-        parse_stat_cpus(lines + odd)
-    assert len(slow) == 2
 
 
 NUMBERS = st.text("0123456789", min_size=1, max_size=12).map(str.encode)
