@@ -154,11 +154,6 @@ def scaled_integer(value: Any, scale: int = 1) -> int:
     else."""
     if value is None:
         return 0
-    if type(value) is int and scale == 1:
-        # the usual case
-        if 0 <= value <= MAX_COUNT:
-            return value
-        raise MalformedRow("a figure is impossible")
     if type(value) not in (int, float):
         raise MalformedRow("a figure is not a number")
     try:
