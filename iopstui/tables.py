@@ -113,7 +113,6 @@ class Table:
         return cls(titles(columns), [texts(columns, row) for row in rows], left_columns)
 
     def lines(self) -> Iterator[str]:
-        """The table as text."""
         return aligned((self.head, *self.rows), range(self.left_columns, len(self.head)))
 
 

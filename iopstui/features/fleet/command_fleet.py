@@ -56,7 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_part_options(parser: argparse.ArgumentParser) -> None:
-    """Add options for which part of the data each host uses, and for how long."""
     parser.add_argument("--split", action="store_true",
                         help="give each host its own part of TARGET: one file that all hosts see, "
                              "or a shared device")  # fmt: skip
@@ -132,7 +131,6 @@ def _add_pod_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_job_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``iopstui run`` that are passed on to each host."""
     parser.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE",
                         help="set a fio option for every job in the file")  # fmt: skip
     parser.add_argument("--size", metavar="SIZE", help="size of each scratch file, or of the area "

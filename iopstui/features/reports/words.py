@@ -116,7 +116,6 @@ def _foreign_facts(data: ReportData) -> Iterator[tuple[str, str]]:
 
 
 def _cpus(topology: Topology) -> str:
-    """The number of CPUs, and how they are grouped."""
     parts = [str(len(topology.online))]
     domains = len(set(topology.caches.values()))
     if domains:

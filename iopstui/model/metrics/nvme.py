@@ -227,7 +227,6 @@ _CONTROLLER = re.compile(r"nvme\d+")
 
 
 def figure_name(file: str) -> str:
-    """The name of the figure that is made from a file of the kernel."""
     return file.removesuffix(_END)
 
 

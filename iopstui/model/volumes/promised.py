@@ -50,7 +50,6 @@ class PromisedFigures:
     cached: bool = False
 
     def figure(self, kind: str, direction: str) -> float | None:
-        """The baseline figure."""
         return (self.iops if kind == IOPS else self.throughput)[direction]
 
     def burst(self, kind: str, direction: str) -> float | None:
@@ -60,7 +59,6 @@ class PromisedFigures:
         return rate if rate is not None and base is not None and rate > base else None
 
     def bucket(self, kind: str) -> Bucket | None:
-        """The token bucket of this kind of burst."""
         return self.io_bucket if kind == IOPS else self.byte_bucket
 
     def limits(self, direction: str, block_size: int, burst: bool = False) -> list[Limit]:

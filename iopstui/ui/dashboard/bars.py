@@ -255,7 +255,6 @@ def _wall_clock(state: LiveState) -> list[Piece]:
 
 
 def _end_word(state: LiveState) -> str:
-    """How the last run ended."""
     rows = state.runs.rows
     return "failed" if _failed(state) else rows[-1].ended if rows else DONE
 

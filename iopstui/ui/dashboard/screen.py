@@ -920,7 +920,6 @@ class Dashboard(CanvasScreen):
         return chart if same else None
 
     def _is_chosen(self, x: int, y: int) -> bool:
-        """Whether the chosen cell is at this position."""
         heat = self._heat_map_at(x, y)
         return heat is not None and heat.chosen is not None and heat.row_at(y) == heat.chosen.row
 

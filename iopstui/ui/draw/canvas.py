@@ -311,7 +311,6 @@ def _covered_regions(screen: Screen[Any]) -> list[Region]:
 def _uncovered_spans(
     span: tuple[int, int, int], boxes: Iterable[Region]
 ) -> list[tuple[int, int, int]]:
-    """The parts of a row's span that no box covers."""
     y, begin, end = span
     free = [(begin, end)]
     for box in boxes:

@@ -337,7 +337,6 @@ class ExperimentScreen(CanvasScreen):
         return max(0, self._inner_of(pane).height - (2 if pane in TABLES else 1))
 
     def _has_more(self, pane: str) -> bool:
-        """Whether a pane that is shown has more rows than fit."""
         if pane not in (*TABLES, *TEXTS):
             return False
         visible, width = self._rows_visible(pane), self._inner_of(pane).width
@@ -407,7 +406,6 @@ class ExperimentScreen(CanvasScreen):
             )
 
     def _sort_at(self, x: int, y: int) -> bool:
-        """Sort by the title at this cell, if there is one."""
         pane_cell = self._pane_at(x, y)
         if pane_cell is None or pane_cell[2] != 1:
             return False

@@ -192,7 +192,6 @@ def _check_size(text: str) -> None:
 
 
 def _range_size(word: str, part: str) -> int:
-    """How many numbers a range has."""
     match = _RANGE.fullmatch(part)
     step = int(match[3] or 1) if match is not None else 0
     if match is None or step < 1:

@@ -182,7 +182,6 @@ class Agent:
         return self._completed and event.interrupted and not event.error
 
     def _report_missing_probe(self) -> None:
-        """Report once why a requested probe does not run."""
         reason = self._session.no_probe if self._session is not None else ""
         if reason != self._probe_problem:
             self._probe_problem = reason

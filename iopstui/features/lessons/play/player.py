@@ -344,7 +344,6 @@ class LessonRun(LessonState):
                 return
 
     def _is_shown(self, step: Page) -> bool:
-        """Whether a page is shown: its content, or why it can't be shown here."""
         if step.when is not None and step.when.as_boolean(self.lookup) is not True:
             return False
         if step.needs is not None and step.needs.as_boolean(self.lookup) is not True:

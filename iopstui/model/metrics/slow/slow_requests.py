@@ -104,7 +104,6 @@ class SlowestTotal:
                 self._add_sampled(_sampling_key(request, counts[request.kind]), request)
 
     def join(self, later: SlowestTotal) -> None:
-        """Add the requests of later frames."""
         for rows in later._slowest.values():
             for t, request in rows:
                 self._add(t, request)

@@ -433,7 +433,6 @@ def picture(dots: Sequence[int], rows: int, marker: str) -> list[str]:
 def _dots(
     heights: Mapping[int, float], first: int, count: int, rows: int, joined: bool
 ) -> list[int]:
-    """A number for each column of dots."""
     dots = [0] * count
     before: tuple[int, int] | None = None
     for at in range(-1, count + 1):
