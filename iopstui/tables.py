@@ -110,11 +110,9 @@ class Table:
     def from_rows(
         cls, columns: Sequence[Column], rows: Iterable[object], left_columns: int = 1
     ) -> Table:
-        """A table of these columns."""
         return cls(titles(columns), [texts(columns, row) for row in rows], left_columns)
 
     def lines(self) -> Iterator[str]:
-        """The table as text."""
         return aligned((self.head, *self.rows), range(self.left_columns, len(self.head)))
 
 
@@ -141,7 +139,6 @@ def titles(columns: Iterable[Column]) -> tuple[str, ...]:
 
 
 def texts(columns: Iterable[Column], row: Any) -> tuple[str, ...]:
-    """The texts of a row's cells."""
     return tuple(column.text(row) for column in columns)
 
 
@@ -159,7 +156,6 @@ def head_line(columns: Sequence[Column]) -> str:
 
 
 def row_line(columns: Sequence[Column], row: Any) -> str:
-    """A row in its columns."""
     return line(columns, texts(columns, row))
 
 

@@ -195,7 +195,6 @@ def _add_write_options(command: argparse.ArgumentParser) -> None:
 
 
 def _add_own_cpu_options(command: argparse.ArgumentParser) -> None:
-    """Add the options that set the CPUs and the priority of iopstui itself."""
     command.add_argument("--cpu", type=values.cpus, metavar="LIST",
                          help="run iopstui itself (not fio) on these CPUs, e.g. 7 or 0-1; "
                               "\"all\": anywhere (default: away from the job's and the device's "

@@ -133,7 +133,6 @@ class Parser(argparse.ArgumentParser):
         self._exit_with_usage(f"unexpected argument {' '.join(args)!r}", "")
 
     def report_unknown_command(self, name: str, names: Sequence[str]) -> NoReturn:
-        """Report the unknown command ``name``, and exit."""
         import os
 
         if "/" in name or os.path.exists(name):
@@ -147,7 +146,6 @@ class Parser(argparse.ArgumentParser):
         self._exit_with_usage(f"there is no command {name!r}", advice)
 
     def report_option_before_command(self, option: str, commands: Sequence[str]) -> NoReturn:
-        """Report that ``option`` must follow a command, one of ``commands``, and exit."""
         advice = "no command has it, either"
         if commands:
             more = f" (or {_first_three(commands[1:])})" if commands[1:] else ""

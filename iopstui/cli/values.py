@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from functools import partial
 from typing import TYPE_CHECKING
 
 from iopstui.errors import UsageError
@@ -28,7 +29,6 @@ MORE_THEMES = (
 
 
 def seconds(text: str, low: float, high: float) -> float:
-    """A time from ``low`` to ``high``."""
     try:
         value = float(text)
     except ValueError:
@@ -46,33 +46,21 @@ def whole_number(text: str, low: int, high: int, meaning: str = "") -> int:
     return int(text)
 
 
-def settle(text: str) -> float:
-    """The settle time of a run."""
-    return seconds(text, 0, 3600)
-
-
-def measure(text: str) -> float:
-    """The measured time of a run."""
-    return seconds(text, 1, 86400)
-
-
-def refresh(text: str) -> float:
-    """The time between two redraws."""
-    return seconds(text, 0, 60)
-
-
-def plain_every(text: str) -> float:
-    """The time between two status lines."""
-    return seconds(text, 1, 3600)
-
-
-def interval(text: str) -> float:
-    """The time between two samples."""
-    return seconds(text, 0.25, 60)
+settle = partial(seconds, low=0, high=3600)
+measure = partial(seconds, low=1, high=86400)
+refresh = partial(seconds, low=0, high=60)
+plain_every = partial(seconds, low=1, high=3600)
+interval = partial(seconds, low=0.25, high=60)
+sweep_repeats = partial(whole_number, low=1, high=1000)
+seed = partial(whole_number, low=0, high=999_999_999,
+               meaning="a whole number of at most nine digits")  # fmt: skip
+rotation = partial(whole_number, low=1, high=99_999, meaning="a number of hosts, such as 1")
+nice_value = partial(whole_number, low=0, high=19)
+port = partial(whole_number, low=0, high=65535, meaning="a port number from 0 to 65535")
+"""0 means any free port."""
 
 
 def speed(text: str) -> float:
-    """The speed of a replay."""
     try:
         value = float(text)
     except ValueError:
@@ -86,16 +74,6 @@ def repeats(text: str) -> int:
     """The number of runs of each variant."""
     meaning = "a number from 2 to 1000 (with one run of each, a difference may be chance)"
     return whole_number(text, 2, 1000, meaning)
-
-
-def sweep_repeats(text: str) -> int:
-    """Number of runs of every sweep point."""
-    return whole_number(text, 1, 1000)
-
-
-def seed(text: str) -> int:
-    """The seed of a random order."""
-    return whole_number(text, 0, 999_999_999, "a whole number of at most nine digits")
 
 
 def percentage(text: str) -> float:
@@ -115,7 +93,6 @@ def precision(text: str) -> float:
 
 
 def target_part(text: str) -> TargetPart:
-    """A part of a target."""
     from iopstui.model.block.target import TargetPart
 
     number, _, count = text.partition("/")
@@ -130,13 +107,7 @@ def target_part(text: str) -> TargetPart:
     return TargetPart(int(number), int(count))
 
 
-def rotation(text: str) -> int:
-    """By how many hosts the list of hosts is rotated."""
-    return whole_number(text, 1, 99_999, "a number of hosts, such as 1")
-
-
 def budget(text: str) -> int:
-    """A number of bytes."""
     from iopstui.model.sizes import size_bytes
 
     size = size_bytes(text)
@@ -146,7 +117,6 @@ def budget(text: str) -> int:
 
 
 def duration(text: str) -> float:
-    """A length of time."""
     from iopstui.model.watch.trigger import parse_duration
 
     length_s = parse_duration(text)
@@ -166,11 +136,6 @@ def lead_time(text: str) -> float:
     return length_s
 
 
-def nice_value(text: str) -> int:
-    """A nice value that any user may set."""
-    return whole_number(text, 0, 19)
-
-
 def cpus(text: str) -> tuple[int, ...]:
     """CPU numbers; an empty tuple for "all"."""
     from iopstui.linux.kernel_files import parse_cpu_list
@@ -179,11 +144,6 @@ def cpus(text: str) -> tuple[int, ...]:
     if text != "all" and (not numbers or not set(text) <= set("0123456789,-")):
         raise ArgumentTypeError(f"{text!r} is not a list of CPUs such as 7 or 0-1,4")
     return numbers
-
-
-def port(text: str) -> int:
-    """A port number; 0 means any free port."""
-    return whole_number(text, 0, 65535, "a port number from 0 to 65535")
 
 
 def new_file(text: str) -> str:

@@ -51,7 +51,6 @@ class Preview:
 def _scratch_bytes(
     text: str, sections: Sequence[SectionFiles], size: str | None, share: int | None, target: Target
 ) -> int:
-    """The bytes that scratch files in the target's directories need."""
     places = [Path(place.path) for place in target.places]
     return scratch_total(text, sections, size, usable_bytes_for_all(places), share, len(places))
 

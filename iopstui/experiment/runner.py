@@ -29,12 +29,10 @@ from iopstui.fio.job_shape import shape_of
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
 from iopstui.format import counted
-from iopstui.linux.activity.io_users import IoUsers
-from iopstui.linux.process.cpu_users import CpuUsers
+from iopstui.linux.activity.io_users import disturbance_meter
 from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import TunableRequest, restore_rank, with_side_effects
-from iopstui.model.experiment.disturbance import DisturbanceMeter
 from iopstui.model.experiment.expectation import Expectation, ExpectationChecker, Outcome
 from iopstui.model.experiment.load_curve import measured_points
 from iopstui.model.experiment.plan import BIND, KNOB, OPTION, SIZE, Plan, PlannedPoint, expand_plan
@@ -183,9 +181,8 @@ class ExperimentRunner:
         # read once: the file may change meanwhile, and the figures belong to what ran
         text = point_job_text(self.plan, step)
         shape = shape_of(text)
-        users = CpuUsers().busiest, IoUsers(self._session.devices).most_of
-        disturbances = DisturbanceMeter(self._session.target, shape, *users)
-        meter = PointMeter(*length, disturbances)
+        session = self._session
+        meter = PointMeter(*length, disturbance_meter(session.target, shape, session.devices))
         judge, settling = ExpectationChecker(self._expectations), SettlingFilter(*length)
 
         def take(event: Event) -> None:
@@ -298,7 +295,6 @@ class ExperimentRunner:
 def point_request(
     plan: Plan, conditions: RunRequest, step: PlannedPoint, interval_s: float
 ) -> RunRequest:
-    """The request for the run of one point."""
     length_s = run_length_s(plan.settle, plan.measure, interval_s)
     overrides = {
         **plan.options,
@@ -406,7 +402,6 @@ class PlanEvents:
         self._add(step, event)
 
     def fail_point(self, step: PlannedPoint, error: str) -> None:
-        """Emit that a point failed and has no figures."""
         self.failed[step.index] = error
         self._add(step, PointFailed(self.t(), step.index, len(self.steps), step.label, step.job,
                                     settings_of(step), step.repeat, error))  # fmt: skip

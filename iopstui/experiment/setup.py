@@ -202,14 +202,12 @@ def dry_run_lines(setup: ExperimentSetup, state: ProgressFile | None) -> Iterato
 
 
 def _point_command(setup: ExperimentSetup, step: PlannedPoint) -> str:
-    """The command that runs only this point."""
     conditions = setup.conditions
     words = point_request(setup.plan, conditions, step, conditions.interval_s).words()
     return printable(shlex.join(["iopstui", "run", *conditions.targets, "--job", step.job, *words]))
 
 
 def job_lines(setup: ExperimentSetup) -> Iterator[str]:
-    """Lines on the jobs and what each does."""
     for job, title in setup.preview.titles.items():
         yield f"job {printable(job)}: {printable(title)}"
     if setup.plan.seed is not None:

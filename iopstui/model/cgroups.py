@@ -257,7 +257,6 @@ class DiskUse:
     write_bytes_s: float
 
     def times(self, factor: float) -> DiskUse:
-        """This use, with each rate multiplied by ``factor``."""
         return DiskUse(self.reads_s * factor, self.writes_s * factor,
                        self.read_bytes_s * factor, self.write_bytes_s * factor)  # fmt: skip
 
@@ -299,7 +298,6 @@ class GroupRates:
 
     @property
     def total(self) -> DiskUse:
-        """All disks together."""
         return sum_uses(self.disks.values())
 
 

@@ -76,7 +76,6 @@ def merge(parts: Iterable[Bins]) -> dict[int, int]:
 
 
 def add(total: dict[int, int], part: Bins) -> None:
-    """Counts ``part`` into ``total``."""
     if not total:
         total.update(part)
         return

@@ -77,7 +77,6 @@ CONNECTION: Rows = (
 
 
 def counter_name(counter: str, local_port: int, server: str, kind: str) -> str:
-    """The name of a counter."""
     return f"{counter} {local_port} {server} {kind}"
 
 

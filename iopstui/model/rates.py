@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import compress
 from math import fsum, sqrt
-from operator import ne
 
 from iopstui.model.samples import CpuTimes
 
@@ -78,11 +76,21 @@ class CpuLoad:
 
 def cpu_load(current: CpuTimes, previous: CpuTimes) -> CpuLoad | None:
     """The load of one CPU; ``None`` if no tick passed, or the counters were reset (the CPU went
-    offline and online)."""
-    ticks = _tick_growth(current, previous)
-    if ticks is None:
+    offline and online). iowait (and idle with it) may step back a little by design (proc(5)); it
+    counts as 0 then."""
+    usr = current.user + current.nice - previous.user - previous.nice
+    system = current.system - previous.system
+    irq = current.irq - previous.irq
+    soft = current.softirq - previous.softirq
+    steal = current.steal - previous.steal
+    if usr < 0 or system < 0 or irq < 0 or soft < 0 or steal < 0:
         return None
-    usr, system, iowait, irq, soft, idle, steal, scale = ticks
+    iowait = max(0, current.iowait - previous.iowait)
+    idle = max(0, current.idle - previous.idle)
+    total = usr + system + irq + soft + steal + iowait + idle
+    if total <= 0:
+        return None
+    scale = 100.0 / total
     return CpuLoad(
         usr=usr * scale,
         sys=system * scale,
@@ -94,40 +102,6 @@ def cpu_load(current: CpuTimes, previous: CpuTimes) -> CpuLoad | None:
     )
 
 
-def cpu_busy(current: CpuTimes, previous: CpuTimes) -> float | None:
-    """The busy time in percent: ``cpu_load`` without idle and iowait; ``None`` in the same
-    cases."""
-    ticks = _tick_growth(current, previous)
-    if ticks is None:
-        return None
-    _, _, iowait, _, _, idle, _, scale = ticks
-    return 100 - idle * scale - iowait * scale
-
-
-def _tick_growth(
-    current: CpuTimes, previous: CpuTimes
-) -> tuple[int, int, int, int, int, int, int, float] | None:
-    """The ticks of each field of ``CpuLoad``, and the factor that converts them to percentages;
-    ``None`` as for ``cpu_load``. iowait (and idle with it) may step back a little by design
-    (proc(5)); it counts as 0 then."""
-    usr = current.user + current.nice - previous.user - previous.nice
-    system = current.system - previous.system
-    irq = current.irq - previous.irq
-    soft = current.softirq - previous.softirq
-    steal = current.steal - previous.steal
-    if usr < 0 or system < 0 or irq < 0 or soft < 0 or steal < 0:
-        return None
-    # no function call for each figure: there are hundreds of CPUs
-    iowait = current.iowait - previous.iowait
-    iowait = iowait if iowait > 0 else 0
-    idle = current.idle - previous.idle
-    idle = idle if idle > 0 else 0
-    total = usr + system + irq + soft + steal + iowait + idle
-    if total <= 0:
-        return None
-    return usr, system, iowait, irq, soft, idle, steal, 100.0 / total
-
-
 def per_second(
     current: Mapping[int, int] | None, previous: Mapping[int, int] | None, seconds: float
 ) -> dict[int, float]:
@@ -135,20 +109,6 @@ def per_second(
     reset."""
     if current is None or previous is None or seconds <= 0:
         return {}
-    if current is previous:
-        return dict.fromkeys(current, 0.0)
-    # no function call for each: there may be hundreds of queues times hundreds of CPUs, and most
-    # counts don't change
-    columns = [*current]
-    if columns == [*previous]:
-        per_cpu = dict.fromkeys(current, 0.0)
-        for cpu in compress(columns, map(ne, current.values(), previous.values())):
-            increase = current[cpu] - previous[cpu]
-            if increase > 0:
-                per_cpu[cpu] = increase / seconds
-            else:
-                del per_cpu[cpu]
-        return per_cpu
     before = previous.get
     return {
         cpu: (count - earlier) / seconds

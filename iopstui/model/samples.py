@@ -109,7 +109,6 @@ class IrqCounts(Mapping[int, Mapping[int, int]]):
         return repr(dict(self))
 
     def reading(self, irq: int) -> IrqReading | None:
-        """The reading of an interrupt; ``None`` if it is not listed."""
         return self._readings.get(irq)
 
 

@@ -48,7 +48,6 @@ class StatusLine:
         self._drawn = len(line)
 
     def clear(self) -> None:
-        """Erase the line."""
         if self._drawn:
             # no more blanks than fit in a row: a wrapped line can't be overwritten
             blanks = " " * min(self._drawn, self._columns() - 1)

@@ -152,7 +152,6 @@ _PLAIN: Mapping[Any, Schema] = {
 
 
 def or_null(schema: Schema) -> Schema:
-    """The same schema, with null allowed."""
     kind = schema.get("type")
     if kind is None:
         return schema if not schema else {"anyOf": [schema, {"type": "null"}]}
@@ -161,7 +160,6 @@ def or_null(schema: Schema) -> Schema:
 
 
 def array(items: Schema) -> Schema:
-    """An array of these items."""
     return {"type": "array", "items": items}
 
 

@@ -267,7 +267,6 @@ def _groups(totals: WatchTotals) -> Iterator[str]:
 
 
 def _waited_text(group: GroupTotal, totals: WatchTotals) -> str:
-    """How long the group's tasks waited for I/O, in words."""
     if group.waited_s is None:
         return ""
     name = "pressure*" if _waits_for_other(group, totals) else "I/O wait"

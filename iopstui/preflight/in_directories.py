@@ -66,7 +66,6 @@ def prepare_in_directories(
 
 
 def _directory_options(job: Section, index: int, scratch: Scratch) -> dict[str, str]:
-    """The options that put the files of a job's section into the scratch directory."""
     name, spread = shared_name(job), len(scratch.paths)
     options = {"directory": escape_path(str(scratch.path))}
     if spread > 1:

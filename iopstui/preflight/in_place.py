@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -36,7 +35,7 @@ from iopstui.preflight.prepared_job import (
     group_reporting,
     refuse_unfenced,
 )
-from iopstui.preflight.staging import Staging
+from iopstui.preflight.staging import Staging, is_special
 from iopstui.safety import scratch
 from iopstui.safety.write_guard import CheckedJob, WriteGuard
 from iopstui.text import printable
@@ -111,7 +110,7 @@ def _largest_file(prepared: PreparedJob) -> int | None:
     """The maximum length of a file: the free space with 5 % of the file system left free, or an
     equal share of that if little is free; for a job that writes, plus the largest length that a
     file has now. ``None``: the job has only devices."""
-    files = [name for name in prepared.files if not _is_device(name)]
+    files = [name for name in prepared.files if not is_special(name)]
     if not files:
         return None
     free_bytes = min(scratch.usable_bytes(Path(os.path.dirname(name))) for name in files)
@@ -120,13 +119,6 @@ def _largest_file(prepared: PreparedJob) -> int | None:
     if free_bytes < QUICK_BYTES:
         free_bytes //= max(1, growing)
     return free_bytes + (max(lengths, default=0) if prepared.facts.writes else 0)
-
-
-def _is_device(name: str) -> bool:
-    try:
-        return not stat.S_ISREG(os.stat(name).st_mode)
-    except OSError:
-        return False
 
 
 def _text_on_own_files(examined: LoadedRequest) -> str:

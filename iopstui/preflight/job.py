@@ -101,7 +101,6 @@ def _prepare(examined: LoadedRequest, devices: Mapping[str, BlockDevice]) -> Pre
 
 
 def _requested_options(text: str, request: RunRequest) -> dict[str, str]:
-    """The options requested for the job, and iopstui's own options that affect it."""
     options = common_options(jobfile.with_overrides(text, request.overrides))
     own_options = {
         "bind": "queues" if request.bind else None,

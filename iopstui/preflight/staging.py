@@ -167,7 +167,7 @@ class Staging:
 
     def _stage_named(self, path: str) -> str:
         """The staged path of a file in ``filename=``; a device keeps its path."""
-        if _is_special(path):
+        if is_special(path):
             return path
         parent, name = _directory_and_name(path)
         if os.path.lexists(path):
@@ -248,7 +248,6 @@ def _make_staging(parent: str) -> _StagingDirectory:
 
 
 def _directory_and_name(path: str) -> tuple[str, str]:
-    """The real directory of a path, and the name in it."""
     parent, name = os.path.split(path)
     if name in ("", ".", ".."):
         raise UsageError(f"The job opens {printable(path)} as a file, but it is a directory.",
@@ -256,7 +255,7 @@ def _directory_and_name(path: str) -> tuple[str, str]:
     return os.path.realpath(parent), name
 
 
-def _is_special(path: str) -> bool:
+def is_special(path: str) -> bool:
     try:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except OSError:

@@ -16,7 +16,6 @@ from operator import attrgetter
 from typing import Any
 
 from iopstui.events import field_types
-from iopstui.model.lazy_dict import LazyDict
 
 Coder = Callable[[Any], Any]
 Layouts = Mapping[str, "list[str]"]
@@ -80,14 +79,9 @@ def encoder(kind: Any) -> Coder:
     if origin is not None and issubclass(origin, Mapping):
         part = encoder(arguments[1])
         if part is unchanged:
-            return _plain
+            return dict
         return lambda value: {key: part(item) for key, item in value.items()}
     raise TypeError(f"no coding for {kind}")
-
-
-def _plain(value: Mapping[Any, Any]) -> dict[Any, Any]:
-    # dict() of another Mapping class copies item by item, which is many times slower
-    return dict(value.full() if type(value) is LazyDict else value)
 
 
 # type hints are text that must be compiled; they are the same for every recording
@@ -123,7 +117,6 @@ class Decoder:
         return self.decoder_for(kind)(value)
 
     def decoder_for(self, kind: Any) -> Coder:
-        """The function that decodes a ``kind``."""
         coder = self._coders.get(kind)
         if coder is None:
             coder = self._coders[kind] = self._make(kind)

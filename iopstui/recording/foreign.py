@@ -155,13 +155,11 @@ class FioResult:
 
     @property
     def disks(self) -> tuple[Mapping[str, Any], ...]:
-        """The rows of fio's disk_util."""
         rows = self.document.get("disk_util")
         return tuple(d for d in rows or () if isinstance(d, Mapping))
 
     @property
     def last(self) -> FioStatus:
-        """The last status document."""
         return self.statuses[-1]
 
     @property

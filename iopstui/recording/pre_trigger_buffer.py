@@ -76,7 +76,6 @@ class BaselineSamples:
         self._samples: dict[str, RawSample] = {}
 
     def add(self, raw: RawSample) -> None:
-        """Take ``raw`` as the newest sample."""
         if raw.fio is not None:
             before = self._samples.get("fio")
             same_run = before is not None and before.step == raw.step
@@ -134,7 +133,6 @@ class PreTriggerBuffer:
         return [item.unpacked() if isinstance(item, _Packed) else item for item in self._items]
 
     def add(self, item: Any) -> None:
-        """Add a sample or an event."""
         if not isinstance(item, RawSample):
             self._items.append(item)
             return

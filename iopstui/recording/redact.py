@@ -113,7 +113,6 @@ class RedactedRecording(Recording):
 
 
 def opened(path: Path, redact: bool) -> Recording:
-    """The recording, or the redacted one."""
     return RedactedRecording(path) if redact else Recording(path)
 
 
@@ -224,7 +223,6 @@ def _left_out(value: Any) -> Any:
 
 
 def _private_values(value: Any, name: str = "") -> Iterator[str]:
-    """Everything that is private in a value and its parts."""
     if _names_a_figure(name, value):
         return
     if isinstance(value, str):

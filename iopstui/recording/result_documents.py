@@ -341,7 +341,6 @@ class _Framed:
         self._other_lines = 0
 
     def feed(self, block: bytes) -> Iterator[Item]:
-        """The documents that are complete with ``block``."""
         if not self._is_framed and len(self._text) <= MAX_OTHER_LAYOUT:
             self._text += block
         yield from self._checked(self._framer.feed(block))

@@ -73,7 +73,6 @@ def respell(head: bytes) -> list[Respell]:
 
 
 def respelled(text: bytes, steps: Sequence[Respell]) -> bytes:
-    """The text after all steps."""
     for step in steps:
         text = step(text)
     return text

@@ -443,7 +443,6 @@ def queued_disks(target: Target, devices: Mapping[str, BlockDevice]) -> list[Blo
 
 
 def common_schedulers(disks: Sequence[BlockDevice]) -> tuple[str, ...]:
-    """The schedulers that all of the disks offer."""
     by_disk = [disk.queue.schedulers for disk in disks if disk.queue is not None]
     return tuple(
         name

@@ -299,7 +299,6 @@ class LiveSession:
 
     @property
     def recording(self) -> Path | None:
-        """Path of the recording; ``None`` if the session is not recorded."""
         return self._context.recording.path
 
     @property

@@ -112,7 +112,6 @@ class Runs:
 
     @property
     def run(self) -> FioRun | None:
-        """The fio run of the running job."""
         return self._current.fio
 
     def order(self, order: RunOrder) -> None:

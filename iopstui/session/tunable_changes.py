@@ -148,7 +148,6 @@ class TunableChanges:
         return [d for d in disks if irq in {v.irq for v in d.irqs}] or disks[:1] if irq else disks
 
     def restore(self) -> None:
-        """Restore all tunables; report failures."""
         if self._tunables.changed:
             failed = self._tunables.restore()
             for problem in failed:

@@ -45,7 +45,6 @@ class Footer:
     key: DynamicText = ""
 
     def position(self, mode: str, quiet: bool) -> int | None:
-        """Position in the footer of ``mode``; None: not in it."""
         if mode in self.positions:
             return self.positions[mode]
         if quiet and mode in (EXPERIMENT, LESSON) and IDLE in self.positions:

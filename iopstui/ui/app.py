@@ -181,11 +181,6 @@ class IopstuiApp(KeysInOrder):
         """The dashboard; ``None`` until a target is chosen."""
         return self.port.dashboard
 
-    @property
-    def main_dashboard(self) -> Dashboard | None:
-        """The dashboard whose layout is saved."""
-        return self.dashboard
-
     # -- themes
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -218,7 +213,7 @@ class IopstuiApp(KeysInOrder):
     def _keep_layout(self) -> tuple[str, str] | None:
         """Keep the dashboard's layout for the next dashboard of this process. Returns its key and
         text."""
-        dashboard = self.main_dashboard
+        dashboard = self.dashboard
         if dashboard is None or not dashboard.saves_layout or self.actions.mode == LESSON:
             return None
         layout, key = str(dashboard.saved_layout), dashboard.layout_key
@@ -517,7 +512,6 @@ class IopstuiApp(KeysInOrder):
         return self.experiments.screen
 
     def experiment_hints(self) -> list[KeyHint]:
-        """The hints for an experiment's screen."""
         return self.actions.footer(EXPERIMENT_SCREEN)
 
     def next_job(self) -> str:

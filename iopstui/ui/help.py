@@ -288,7 +288,6 @@ def _help_text(
     about: str, sections: Sequence[Section], charset: Charset,
     match: tuple[str, tuple[str, str]] | None = None,
 ) -> Group:  # fmt: skip
-    """The text of the help; ``match`` is the entry to be marked."""
     parts: list[Text | Table] = []
     if about:
         parts += [Text("Here", style=BOLD), Text(charset.text(f"  {about}")), Text()]

@@ -346,30 +346,6 @@ def test_a_mean_of_0_is_one_only_if_something_was_measured(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_rows_that_look_alike_are_read_as_each_alone(name: str) -> None:
-    """Only rows with the same content are parsed together."""
-    data = next(item.data for item in reversed(items([raw(name)]))
-                if isinstance(item, Document))  # fmt: skip
-    others = [{**row, "write": {"total_ios": 0, "runtime": at}, "trim": {"total_ios": 0},
-               "iodepth_level": {"1": at // 2, "2": 1.5}}
-              for at, row in enumerate(data["jobs"])]  # fmt: skip
-    rows = [*data["jobs"], *others, *data["jobs"]]
-    together = parse_status({**data, "jobs": rows})
-    alone = [parse_status({**data, "jobs": [row]}) for row in rows]
-    assert together is not None
-    assert [*together.jobs] == [one.jobs[0] for one in alone if one is not None]
-
-
-def test_keys_of_histograms_are_kept_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fio_status, "MAX_KEYS", 3)
-    keys = fio_status._BinKeys()
-    assert [keys[str(number)] for number in (5, 7, 5, 9, 11, 13)] == [5, 7, 5, 9, 11, 13]
-    assert len(keys) == 3
-    with pytest.raises(ValueError):
-        keys["5e3"]
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_orjson_reads_recordings_as_python_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = items([raw(name)])
     monkeypatch.setattr(framing, "ORJSON_FROM_BYTES", 0)

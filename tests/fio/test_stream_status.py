@@ -116,13 +116,9 @@ def test_what_is_not_a_document_of_rows(junk: object) -> None:
     assert parse_status({"jobs": [junk]}) == FioStatus("", 0, ())
 
 
-@pytest.mark.parametrize("key", ["iodepth_level", "job options"])
-def test_what_is_nested_too_deeply_is_no_status(key: str) -> None:
+def test_what_is_nested_too_deeply_is_no_status() -> None:
     """orjson accepts 1,024 levels, Python's json fewer."""
-    rows = []
-    for _ in range(2):
-        deep: list[Any] = []
-        for _ in range(2000):
-            deep = [deep]
-        rows.append({**ROW, key: {"q": deep}})
-    assert parse_status({"jobs": rows}) is None
+    deep: list[Any] = []
+    for _ in range(2000):
+        deep = [deep]
+    assert parse_status({"jobs": [{**ROW, "job options": {"q": deep}}]}) is None

@@ -6,17 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.linux.counters import procfs
 from iopstui.linux.counters.interrupts import parse_per_cpu_count
 from iopstui.linux.counters.procfs import (
-    cpu_lines,
     parse_cpu_header,
     parse_diskstats,
     parse_function_calls,
     parse_interrupts,
     parse_softirqs_block,
     parse_stat_cpus,
-    stat_cpu_numbers,
 )
 from iopstui.model.samples import CpuTimes, DiskCounters
 
@@ -106,8 +103,6 @@ def test_no_bytes_make_a_parser_fail(data: bytes) -> None:
     parse_stat_cpus(b"cpu" + data)
     parse_softirqs_block(data)
     parse_interrupts(data, [1, 2])
-    stat_cpu_numbers(data)
-    stat_cpu_numbers(b"cpu  " + data)
 
 
 @given(st.integers(0, 600), st.integers(0, 600))
@@ -253,7 +248,7 @@ def test_no_bytes_make_function_calls_fail(header: bytes, tail: bytes) -> None:
     parse_function_calls(header, tail)
 
 
-def test_cpu_times_are_the_same_line_by_line_and_at_once() -> None:
+def test_cpu_times_of_uneven_lines() -> None:
     data = proc(TWO, "stat")
     lines = data.split(b"\n")
     uneven = b"\n".join([*lines[:2], lines[2] + b" 0", *lines[3:]])
@@ -263,54 +258,8 @@ def test_cpu_times_are_the_same_line_by_line_and_at_once() -> None:
     }
 
 
-def test_today_s_kernels_are_read_column_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This is four times as fast as line by line, which is only for kernels that print something
-    else."""
-    slow: list[bytes] = []
-    monkeypatch.setattr(procfs, "_any_stat", lambda lines: slow.append(lines) or {})
-    lines = b"cpu  9 9 9 9 9 9 9 9 9 9\n" + b"".join(
-        b"cpu%d 1 2 3 4 5 6 7 8 9 0\n" % n for n in (0, 12)
-    )
-    times = CpuTimes(1, 2, 3, 4, 5, 6, 7, 8)
-    for more in (b"", b"intr 5 6 7\nctxt 8\n"):
-        assert parse_stat_cpus(lines + more) == {0: times, 12: times}
-    assert slow == []
-    for odd in (b"x", b"cpu0 1 2 3 4 5 6 7 8 9 0\nmemory 1 2 3 4 5 6 7 8 9 0\n"):
-        parse_stat_cpus(lines + odd)
-    assert len(slow) == 2
-
-
 NUMBERS = st.text("0123456789", min_size=1, max_size=12).map(str.encode)
 ODD = [b"", b" ", b"  ", b"x", b"cpu", b"-1", b"\n", b"\ncpu7", b"9" * 700, b"9" * 5000]
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 40), st.lists(NUMBERS, min_size=10, max_size=10))),
-    st.sampled_from([b"", b"\n", b"\nintr 5 6 7\nctxt 8\n"]),
-    st.none() | st.tuples(st.integers(0, 500), st.integers(0, 3), st.sampled_from(ODD)),
-)
-def test_cpus_without_their_times_are_those_that_have_times(
-    rows: list[tuple[int, list[bytes]]], rest: bytes, odd: tuple[int, int, bytes] | None
-) -> None:
-    """Also with a CPU that occurs twice, and with text inserted or replaced anywhere."""
-    lines = [b"cpu  1 2 3 4 5 6 7 8 9 0", *(b"cpu%d %b" % (n, b" ".join(r)) for n, r in rows)]
-    data = b"\n".join(lines) + rest
-    if odd is not None:
-        at, length, text = odd
-        data = data[:at] + text + data[at + length :]
-    numbers = stat_cpu_numbers(cpu_lines(data))
-    times = parse_stat_cpus(data)
-    assert numbers is None or list(numbers) == list(times)
-    assert parse_stat_cpus(cpu_lines(data)) == times
-    if odd is None and rows and rest[1:] and len({n for n, _ in rows}) == len(rows):
-        assert numbers is not None
-
-
-@pytest.mark.parametrize("machine", [TWO, OFFLINE])
-def test_cpus_of_a_real_machine_without_their_times(machine: str) -> None:
-    data = proc(machine, "stat")
-    numbers = stat_cpu_numbers(cpu_lines(data))
-    assert numbers is not None and list(numbers) == list(parse_stat_cpus(data))
 
 
 def naive_table(

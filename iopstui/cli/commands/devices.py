@@ -51,7 +51,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show_device(arguments: argparse.Namespace, devices: Mapping[str, BlockDevice]) -> int:
-    """Show one device; in detail if it is an NVMe namespace."""
     import json
     from dataclasses import asdict
 

@@ -167,7 +167,6 @@ def _drain(disk_watch: Watch, sink: EventSink) -> None:
 
 
 def _print_summary(session: LiveSession, disk_watch: Watch, kind: str) -> None:
-    """Print the summary, and the path of the recording."""
     if kind == PLAIN:
         for sentence in watch_sentences(disk_watch.totals):
             print_line(sentence, sys.stdout)

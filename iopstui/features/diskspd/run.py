@@ -168,7 +168,6 @@ def _threads(command: DiskspdCommand, name: str, files: str, threads: int, depth
 
 
 def _pattern(command: DiskspdCommand) -> dict[str, str]:
-    """The options for the I/O pattern."""
     kind = "rw" if 0 < command.writes < 100 else "write" if command.writes else "read"
     options = {"rw": f"rand{kind}" if command.random else kind}
     if kind == "rw":
@@ -228,7 +227,6 @@ def _area(command: DiskspdCommand) -> dict[str, str]:
 
 
 def _area_end(command: DiskspdCommand) -> int | None:
-    """The end of the area; ``None`` if it ends with the target."""
     ends = (command.end, command.file_size)
     return min((size for size in ends if size is not None), default=None)
 

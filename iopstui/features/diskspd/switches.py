@@ -16,6 +16,7 @@ from iopstui.model.sizes import FACTORS
 EXAMPLE = 'For example: --diskspd "-c1G -w100 -b8K -F4 -r -o128 -W5 -d30 -Sh testfile.dat"'
 
 MAX_CPU = 255
+MAX_NUMBER = 1 << 31
 MAX_BLOCK = (1 << 32) - 1
 # a word with a leading slash counts as a switch only if it cannot be a path
 _SLASHED = re.compile(
@@ -118,13 +119,19 @@ def _apply_switch(command: DiskspdCommand, switch: str) -> None:
     refused = _REFUSED.get(letter) or _REFUSED.get(switch[1:3])
     if refused is not None:
         raise UsageError(f"{switch}: {refused}", EXAMPLE)
-    handler = _HANDLERS.get(letter)
-    if handler is not None:
-        handler(command, switch, value)
+    if letter in _NUMBERS:
+        name, low, high = _NUMBERS[letter]
+        setattr(command, name, _number(switch, value, low, high))
+    elif letter in _SIZES:
+        setattr(command, _SIZES[letter], _size(command, switch, value))
+    elif letter in _FLAGS:
+        setattr(command, _FLAGS[letter], True)
+    elif letter in _HANDLERS:
+        _HANDLERS[letter](command, switch, value)
+    elif letter not in NOT_TRANSLATED:
+        raise UsageError(f"{switch!r} is not a known switch of DISKSPD.", EXAMPLE)
     if letter in NOT_TRANSLATED:
         command.notes.append(f"{switch} has no equivalent: {NOT_TRANSLATED[letter]}")
-    elif handler is None:
-        raise UsageError(f"{switch!r} is not a known switch of DISKSPD.", EXAMPLE)
 
 
 _REFUSED = {
@@ -140,7 +147,7 @@ def invalid_switch(switch: str, why: str) -> UsageError:
     return UsageError(f"{switch!r}: {why}", EXAMPLE)
 
 
-def _number(switch: str, value: str, low: int = 0, high: int = 1 << 31) -> int:
+def _number(switch: str, value: str, low: int = 0, high: int = MAX_NUMBER) -> int:
     if not value.isdecimal() or not low <= int(value) <= high:
         top = f"to {high}" if high < 1 << 20 else "on"
         raise UsageError(f"{switch!r}: a whole number from {low} {top} is needed.", EXAMPLE)
@@ -178,14 +185,6 @@ def _ends(command: DiskspdCommand, switch: str, end: int) -> None:
     command.end = end
 
 
-def _created_size(command: DiskspdCommand, switch: str, value: str) -> None:
-    command.file_size = _size(command, switch, value)
-
-
-def _duration(command: DiskspdCommand, switch: str, value: str) -> None:
-    command.duration = _number(switch, value, 1)
-
-
 def _file_range(command: DiskspdCommand, switch: str, value: str) -> None:
     if not value or value.strip("rst"):
         _ends(command, switch, _size(command, switch, value))
@@ -196,10 +195,6 @@ def _file_range(command: DiskspdCommand, switch: str, value: str) -> None:
         command.options["fadvise_hint"] = chosen[0]
     if "t" in value or len(chosen) > 1:
         command.notes.append(f"{switch} has no full equivalent: fio gives one hint, r or s")
-
-
-def _total(command: DiskspdCommand, switch: str, value: str) -> None:
-    command.total_threads = _number(switch, value, 1, 4096)
 
 
 def _rate_limit(command: DiskspdCommand, switch: str, value: str) -> None:
@@ -214,28 +209,12 @@ def _no_cache(command: DiskspdCommand, switch: str, value: str) -> None:
     command.cache, command.write_through = "u", True
 
 
-def _bursts(command: DiskspdCommand, switch: str, value: str) -> None:
-    command.burst = _number(switch, value, 1)
-
-
-def _pause(command: DiskspdCommand, switch: str, value: str) -> None:
-    command.pause = _number(switch, value, 1)
-
-
 def _priority(command: DiskspdCommand, switch: str, value: str) -> None:
     level = _number(switch, value, 1, 3)
     if level == 1:
         command.options["prioclass"] = "3"
     elif level == 2:
         command.options.update(prioclass="2", prio="7")
-
-
-def _queue_depth(command: DiskspdCommand, switch: str, value: str) -> None:
-    command.depth = _number(switch, value, 1, 1 << 20)
-
-
-def _depth_all(command: DiskspdCommand, switch: str, value: str) -> None:
-    command.depth_all = _number(switch, value, 1, 1 << 20)
 
 
 def _random_io(command: DiskspdCommand, switch: str, value: str) -> None:
@@ -313,22 +292,6 @@ def _cache(command: DiskspdCommand, switch: str, value: str) -> None:
         command.notes.append(f"{switch}: r (the cache of a remote file system) has no equivalent")
 
 
-def _threads_per_file(command: DiskspdCommand, switch: str, value: str) -> None:
-    command.threads = _number(switch, value, 1, 4096)
-
-
-def _separation(command: DiskspdCommand, switch: str, value: str) -> None:
-    command.separation = _size(command, switch, value)
-
-
-def _write_percentage(command: DiskspdCommand, switch: str, value: str) -> None:
-    command.writes = _number(switch, value, 0, 100)
-
-
-def _warmup(command: DiskspdCommand, switch: str, value: str) -> None:
-    command.warmup = _number(switch, value)
-
-
 def _affinity(command: DiskspdCommand, switch: str, value: str) -> None:
     """Parse -a. The forms -a0,2 and -ag0,0,2 mean the same; -a and -ag alone mean the default."""
     if value in ("", "g"):
@@ -345,10 +308,6 @@ def _affinity(command: DiskspdCommand, switch: str, value: str) -> None:
             )
     if value.rpartition(",")[2].startswith("g"):
         raise invalid_switch(switch, "the group has no CPUs.")
-
-
-def _no_affinity(command: DiskspdCommand, switch: str, value: str) -> None:
-    command.unbound = True
 
 
 def _seed(command: DiskspdCommand, switch: str, value: str) -> None:
@@ -373,14 +332,6 @@ def _mapped_flush(command: DiskspdCommand, switch: str, value: str) -> None:
     command.flush = True
 
 
-def _parallel(command: DiskspdCommand, switch: str, value: str) -> None:
-    command.parallel = True
-
-
-def _routines(command: DiskspdCommand, switch: str, value: str) -> None:
-    command.routines = True
-
-
 def _results(command: DiskspdCommand, switch: str, value: str) -> None:
     if value not in ("text", "xml"):
         raise invalid_switch(switch, "the results' form is text or xml.")
@@ -391,13 +342,19 @@ def _verbose(command: DiskspdCommand, switch: str, value: str) -> None:
         raise invalid_switch(switch, "it is -v or -vs.")
 
 
+_NUMBERS = {
+    "d": ("duration", 1, MAX_NUMBER), "F": ("total_threads", 1, 4096),
+    "i": ("burst", 1, MAX_NUMBER), "j": ("pause", 1, MAX_NUMBER), "o": ("depth", 1, 1 << 20),
+    "O": ("depth_all", 1, 1 << 20), "t": ("threads", 1, 4096), "w": ("writes", 0, 100),
+    "W": ("warmup", 0, MAX_NUMBER),
+}  # fmt: skip
+"""Switches that set a number: its name, and its lowest and highest value."""
+_SIZES = {"c": "file_size", "T": "separation"}
+_FLAGS = {"n": "unbound", "p": "parallel", "x": "routines"}
 _HANDLERS: Mapping[str, Callable[[DiskspdCommand, str, str], None]] = {
-    "b": _block_size, "B": _base, "c": _created_size, "d": _duration, "f": _file_range,
-    "F": _total, "g": _rate_limit, "h": _no_cache, "i": _bursts, "j": _pause, "I": _priority,
-    "o": _queue_depth, "O": _depth_all, "r": _random_io, "s": _sequential_io, "S": _cache,
-    "t": _threads_per_file, "T": _separation, "w": _write_percentage, "W": _warmup, "a": _affinity,
-    "n": _no_affinity, "z": _seed, "Z": _buffers, "N": _mapped_flush, "p": _parallel,
-    "x": _routines, "R": _results, "v": _verbose,
+    "b": _block_size, "B": _base, "f": _file_range, "g": _rate_limit, "h": _no_cache,
+    "I": _priority, "r": _random_io, "s": _sequential_io, "S": _cache, "a": _affinity,
+    "z": _seed, "Z": _buffers, "N": _mapped_flush, "R": _results, "v": _verbose,
 }  # fmt: skip
 
 

@@ -43,10 +43,9 @@ from iopstui.fio.job_shape import shape_of
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
 from iopstui.format import latency, mib, number, print_sentence, size
-from iopstui.linux.activity.io_users import IoUsers
+from iopstui.linux.activity.io_users import disturbance_meter
 from iopstui.linux.kernel_files import Roots
 from iopstui.linux.machine.load import DiskLoads
-from iopstui.linux.process.cpu_users import CpuUsers
 from iopstui.model.experiment.baseline import MIN_INTERVALS, BatchMeans
 from iopstui.model.experiment.disturbance import DISTURBING_SHARE, MIN_OTHERS, DisturbanceMeter
 from iopstui.model.experiment.point import SettlingFilter
@@ -143,7 +142,6 @@ class FitRunner:
                     break
 
     def _measure(self, program: Program, lent: LentScratch) -> bool:
-        """Measure a program. Returns False if it was interrupted."""
         self._notify(f"{program.title}: {self.setup.seconds_of(program):g} s")
         file = lent.scratch.path / SCRATCH_FILE
         file.unlink(missing_ok=True)
@@ -154,9 +152,7 @@ class FitRunner:
         job = jobfile.with_overrides(read_job(find_job(request.job)), request.overrides)
         meters = ProgramMeters(
             program, SettlingFilter(SETTLE_S, self.setup.seconds_of(program)),
-            DisturbanceMeter(
-                session.target, shape_of(job), CpuUsers().busiest, IoUsers(session.devices).most_of
-            ),
+            disturbance_meter(session.target, shape_of(job), session.devices),
         )  # fmt: skip
         around = Neighbours(self._loads, session.target.tree, lambda: self.loop.interrupted)
         around.watch("before")

@@ -56,7 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_part_options(parser: argparse.ArgumentParser) -> None:
-    """Add options for which part of the data each host uses, and for how long."""
     parser.add_argument("--split", action="store_true",
                         help="give each host its own part of TARGET: one file that all hosts see, "
                              "or a shared device")  # fmt: skip
@@ -73,7 +72,6 @@ def _add_part_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_start_options(parser: argparse.ArgumentParser) -> None:
-    """Add options for which hosts take part, and when they start."""
     parser.add_argument("--axis", action="append", default=[], metavar="NAME=LIST",
                         help="sweep: hosts=1,2,4..32 runs the job on the first 1, 2, 4 ... hosts "
                              "in turn, iodepth=1,4,16 varies an option of fio; may be "
@@ -95,7 +93,6 @@ def _add_start_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_launch_options(parser: argparse.ArgumentParser) -> None:
-    """Add options for how hosts are reached."""
     parser.add_argument("--bring", action="store_true",
                         help="copy this iopstui to the hosts even if they have one")  # fmt: skip
     parser.add_argument("--sudo", action="store_true",
@@ -111,7 +108,6 @@ def _add_launch_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_pod_options(parser: argparse.ArgumentParser) -> None:
-    """Add options for pods of Kubernetes, and for the manifest that creates them."""
     parser.add_argument("-l", "--selector", metavar="LABELS",
                         help="k8s: label selector of the pods (default: app=iopstui)")  # fmt: skip
     parser.add_argument("-n", "--namespace", metavar="NAME",
@@ -135,7 +131,6 @@ def _add_pod_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_job_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``iopstui run`` that are passed on to each host."""
     parser.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE",
                         help="set a fio option for every job in the file")  # fmt: skip
     parser.add_argument("--size", metavar="SIZE", help="size of each scratch file, or of the area "

@@ -8,7 +8,6 @@ from iopstui.cli.command import Candidate
 
 
 def host_counts() -> Iterator[Candidate]:
-    """Numbers of hosts."""
     yield Candidate("hosts=", "the first 1, 2, 4 ... hosts in turn")
 
 

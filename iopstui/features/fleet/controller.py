@@ -296,7 +296,6 @@ class FleetExperiments:
     def start(
         self, ready: PreparedSweep, sink: Callable[[Event], None], t: float, anew: bool
     ) -> FleetExperiments:
-        """Start a sweep. Its events come among those of the fleet."""
         self._fleet.sweep(ready.plan)
         return self
 

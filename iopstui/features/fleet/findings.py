@@ -268,7 +268,6 @@ def find_straggler(evidence: FleetEvidence) -> Finding | None:
 
 
 def _device_evidence(evidence: FleetEvidence, name: str, slow: Sequence[str]) -> str:
-    """Evidence on whether the host's device is slower than the others', too."""
     waits = evidence.means(AWAIT)
     other_waits = [value for host, value in waits.items() if host not in slow]
     if name not in waits or not other_waits or not median(other_waits):
@@ -346,7 +345,6 @@ RULES: tuple[Rule, ...] = (
 
 
 def _complete_values(values: Sequence[float | None]) -> list[float]:
-    """All values, or an empty list if one is missing."""
     measured = [value for value in values if value is not None]
     return measured if len(measured) == len(values) else []
 

@@ -148,7 +148,6 @@ class Fleet:
         self._killed = True
 
     def send_order(self, name: str, order: Object) -> None:
-        """Send this order to the host soon."""
         self._orders.append((name, order))
 
     # -- the course of a run

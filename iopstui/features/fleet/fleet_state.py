@@ -82,7 +82,6 @@ class SecondSeries:
 
 
 def nan_or(value: float | None) -> float:
-    """The value, or NaN if there is none."""
     return math.nan if value is None else value
 
 
@@ -164,7 +163,6 @@ class HostState:
         }
 
     def value(self, figure: str, second: int) -> float | None:
-        """The value in this second."""
         return self.history[figure].at(second)
 
 
@@ -218,7 +216,6 @@ class FleetState:
         return counts
 
     def host(self, name: str) -> HostState:
-        """The host with this name; created if it is new."""
         host = self.hosts.get(name)
         if host is None:
             host = self.hosts[name] = HostState(name)

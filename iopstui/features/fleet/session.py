@@ -370,7 +370,6 @@ class FleetSession(FleetRuns):
             self._emit(result)
 
     def _emit_states(self, fleet: Fleet) -> None:
-        """Emit the states of hosts that have changed."""
         for name, member in fleet.members.items():
             state = host_state(member, self._watching or self._between_runs)
             current = (state, "" if state == STOPPED else member.error)

@@ -47,7 +47,6 @@ class History:
     devices: dict[str, BlockDevice] = field(default_factory=dict)
 
     def worst(self, most: int = MOST) -> list[BadTime]:
-        """The worst times, worst first."""
         return bad_times(stretches(self.answers), self.peaks, most)
 
 

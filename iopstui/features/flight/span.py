@@ -122,7 +122,6 @@ def overlapping(files: list[StoredFile], began_s: float, ended_s: float) -> list
 
 
 def _read(file: StoredFile, span: Span, is_last: bool) -> None:
-    """Add the file's part of the span."""
     with checking_figures([file.path]), Recording(file.path) as recording:
         base_s = recording.header.started_ms / 1e3
         index = recording.index()

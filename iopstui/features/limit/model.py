@@ -183,7 +183,6 @@ class Estimate:
 
 
 def estimate(runs: Sequence[Run]) -> Estimate | None:
-    """Estimate the limit from all runs; ``None`` if there are none."""
     if not runs:
         return None
     weights = _weights(runs, 1.0)
@@ -355,7 +354,6 @@ class Search:
         return "", 0
 
     def estimate(self) -> Estimate | None:
-        """The estimate from the runs so far."""
         return self._found
 
     @property

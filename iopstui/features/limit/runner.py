@@ -26,9 +26,8 @@ from iopstui.features.limit.model import (
 )
 from iopstui.features.limit.setup import SETTLE_S, LimitSetup
 from iopstui.format import latency, number
-from iopstui.linux.activity.io_users import IoUsers
-from iopstui.linux.process.cpu_users import CpuUsers
-from iopstui.model.experiment.disturbance import DISTURBING_SHARE, DisturbanceMeter
+from iopstui.linux.activity.io_users import disturbance_meter
+from iopstui.model.experiment.disturbance import DISTURBING_SHARE
 from iopstui.model.experiment.point import Point, PointMeter, SettlingFilter, run_length_s
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.findings.finding import Finding, headline_of
@@ -102,8 +101,8 @@ class _Collector:
     findings: dict[str, Finding] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        users = CpuUsers().busiest, IoUsers(self.setup.devices).most_of
-        disturbances = DisturbanceMeter(self.setup.target, self.setup.shape, *users)
+        setup = self.setup
+        disturbances = disturbance_meter(setup.target, setup.shape, setup.devices)
         self.figure = Meter(self.setup.keep.path)
         self.meter = PointMeter(SETTLE_S, self.seconds, disturbances)
         self._settling = SettlingFilter(SETTLE_S, self.seconds)

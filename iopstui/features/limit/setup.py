@@ -65,7 +65,6 @@ class LimitSetup:
 
     @property
     def bound_s(self) -> float:
-        """The bound in seconds."""
         return self.keep.required / 1e9
 
     @property
@@ -74,7 +73,6 @@ class LimitSetup:
         return self.job_target is not None and self.job_target.kind == kinds.DIRECTORY
 
     def closed_loop(self, seconds: float) -> RunRequest:
-        """The request for a run of the unchanged job."""
         return self._timed({}, seconds)
 
     def request(self, rate: float, seconds: float, seed: int, deeper: int = 0) -> RunRequest:

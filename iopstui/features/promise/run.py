@@ -101,7 +101,6 @@ def _own_figures(arguments: argparse.Namespace) -> PromisedFigures:
 
 
 def _bought(arguments: argparse.Namespace) -> PromisedFigures:
-    """The figures that the provider promises for the volume."""
     if arguments.latency is not None:
         raise UsageError("--latency tests a number of yours, --volume the numbers of a class.",
                          "Leave one of them out.")  # fmt: skip
@@ -136,7 +135,6 @@ def _bought(arguments: argparse.Namespace) -> PromisedFigures:
 def _missing_volume_error(
     guessed: VolumeGuess, device: BlockDevice | None, target: str | None
 ) -> tuple[str, str]:
-    """The error if --volume is missing. It says which volume the disk seems to be."""
     target_text = f" {printable(target)}" if target else ""
     if guessed.volume is not None:
         return (

@@ -148,7 +148,6 @@ class Experiment:
         return [outcome.expectation for outcome in outcomes]
 
     def results(self) -> ComparisonResults:
-        """The results of a comparison's runs."""
         return comparison_results(self.plan, self.ordered)
 
 

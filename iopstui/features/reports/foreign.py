@@ -417,8 +417,6 @@ def _of_what(results: Sequence[FioResult], logs: Logs) -> Iterator[str]:
 def _missing_facts(
     results: Sequence[FioResult], logs: Logs, files: list[LogFile], redact: bool
 ) -> Iterator[str]:
-    """Sentences on facts that the files lack."""
-
     def named(file: LogFile) -> str:
         return f"a log of {file.name.kind}" if redact else file.path.name
 

@@ -116,7 +116,6 @@ def _foreign_facts(data: ReportData) -> Iterator[tuple[str, str]]:
 
 
 def _cpus(topology: Topology) -> str:
-    """The number of CPUs, and how they are grouped."""
     parts = [str(len(topology.online))]
     domains = len(set(topology.caches.values()))
     if domains:
@@ -390,7 +389,6 @@ def reconciled(run: Run) -> str:
 
 
 def ending(run: Run) -> str:
-    """How the run ended, if it did not end normally."""
     finished = run.finished
     if finished is None:
         return ""
@@ -416,7 +414,6 @@ def name_of(run: Run) -> str:
 
 
 def job_file_title(data: ReportData) -> str:
-    """The title of the job file in a report."""
     return ("Job file made from the options in fio's JSON" if data.foreign
             else "The job file")  # fmt: skip
 

@@ -159,7 +159,6 @@ def check_equal(name: str, expected: object, measured: object, meaning: str) -> 
 
 
 def check_within(name: str, low: float, high: float, measured: float, meaning: str) -> Check:
-    """A check that ``measured`` is between ``low`` and ``high``."""
     verdict = OK if low <= measured <= high else FAIL
     limits = _text(low) if low == high else f"{_text(low)} to {_text(high)}"
     return Check(name, limits, _text(measured), verdict, meaning)

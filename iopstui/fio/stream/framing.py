@@ -342,7 +342,6 @@ def _line_start(body: bytes, at: int) -> int:
 
 
 def _line_end(body: bytes, at: int) -> int:
-    """The position after the end of the line."""
     end = body.find(b"\n", at)
     return len(body) if end < 0 else end + 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import isfinite
@@ -34,12 +34,11 @@ def _status(data: Mapping[str, Any], sections: Sequence[Section]) -> FioStatus |
     common = _options(data.get("global options"))
     job_rows = [row for row in rows if isinstance(row, dict)]
     section_rows = rows_of(sections, len(job_rows)) or (None,) * len(job_rows)
-    shared = _SharedValues()
     return FioStatus(
         version=str(data.get("fio version", "")),
         timestamp_ms=timestamp,
         jobs=tuple(
-            _job(row, common, section_row, shared)
+            _job(row, common, section_row)
             for row, section_row in zip(job_rows, section_rows, strict=True)
         ),
     )
@@ -58,44 +57,6 @@ class _RowOptions:
     members: int | None
     changing: str
     syncs: bool
-
-
-class _SharedValues:
-    """Values that the rows of a document share, made only once: hundreds of rows may come from one
-    section, and unused directions all look the same."""
-
-    def __init__(self) -> None:
-        self._row: dict[str, Any] | None = None
-        self._status: DirectionStatus | None = None
-        self._depths: tuple[object, dict[str, float]] = {}, {}
-        self._row_options: tuple[object, Row | None, bool, _RowOptions] | None = None
-
-    def direction(self, row: dict[str, Any]) -> DirectionStatus:
-        """Parse ``row``, or return the last result if it is the same."""
-        if row.get("total_ios") != 0:
-            return _direction(row)
-        if self._status is None or row != self._row:
-            self._row, self._status = row, _direction(row)
-        return self._status
-
-    def depths(self, raw: object) -> dict[str, float]:
-        """fio's percentages in ``iodepth_level``."""
-        if raw != self._depths[0]:
-            self._depths = raw, _percentages(raw)
-        return self._depths[1]
-
-    def row_options(
-        self, row: Mapping[str, Any], common: Mapping[str, str], section_row: Row | None
-    ) -> _RowOptions:
-        """The options that apply to ``row``."""
-        raw, counts = row.get("job options"), _has_counts(row)
-        if self._row_options is not None:
-            last, last_section_row, had_counts, options = self._row_options
-            if last_section_row is section_row and had_counts == counts and last == raw:
-                return options
-        options = _row_options({**common, **_options(raw)}, section_row, counts)
-        self._row_options = raw, section_row, counts, options
-        return options
 
 
 def _row_options(options: dict[str, str], section_row: Row | None, counts: bool) -> _RowOptions:
@@ -132,15 +93,11 @@ def _sizes_by_direction(jobs: Sequence[Mapping[str, str]]) -> dict[str, int]:
     }
 
 
-def _job(
-    row: Mapping[str, Any],
-    common: Mapping[str, str],
-    section_row: Row | None,
-    shared: _SharedValues,
-) -> JobStatus:
-    row_options = shared.row_options(row, common, section_row)
+def _job(row: Mapping[str, Any], common: Mapping[str, str], section_row: Row | None) -> JobStatus:
+    options = {**common, **_options(row.get("job options"))}
+    row_options = _row_options(options, section_row, _has_counts(row))
     directions = {
-        name: shared.direction(row[name]) for name in DIRECTIONS if isinstance(row.get(name), dict)
+        name: _direction(row[name]) for name in DIRECTIONS if isinstance(row.get(name), dict)
     }
     longest = max([d.runtime_ms for d in directions.values()], default=0)
     return JobStatus(
@@ -154,7 +111,7 @@ def _job(
         usr_cpu=_float(row.get("usr_cpu")),
         sys_cpu=_float(row.get("sys_cpu")),
         ctx=_int(row.get("ctx")),
-        iodepth_level=shared.depths(row.get("iodepth_level")),
+        iodepth_level=_percentages(row.get("iodepth_level")),
         directions=directions,
         options=row_options.options,
         block_size=row_options.block_size,
@@ -235,30 +192,12 @@ def _bins(row: Mapping[str, Any]) -> tuple[dict[int, int] | None, str]:
     return None, "lat" if lat and not clat else "clat"
 
 
-class _BinKeys(dict[Any, int]):
-    """Keys of histograms as numbers. fio has some hundreds of keys, which occur again in every row
-    of every document: looking up one object for each is faster than making a new one, and comparing
-    is faster, too."""
-
-    def __missing__(self, key: Any) -> int:
-        number = int(key)
-        # in a file that fio did not write, a key may be anything
-        if len(self) < MAX_KEYS:
-            self[key] = number
-        return number
-
-
-MAX_KEYS = 4096
-_KEYS = _BinKeys()
-
-
 def _counts(raw: Mapping[Any, Any]) -> dict[int, int]:
     counts = raw.values()
-    # all of fio's counts are positive integers, so they are checked together: a call for each of
-    # hundreds of keys in hundreds of rows would cost the most
+    # all of fio's counts are positive integers, so they are checked together
     try:
         if type(sum(counts)) is int and min(counts) > 0:
-            return dict(zip(map(_KEYS.__getitem__, raw), counts, strict=True))
+            return dict(zip(map(int, raw), counts, strict=True))
     except (ValueError, TypeError):
         pass
     bins = {_int(key): _int(count) for key, count in raw.items()}
@@ -280,39 +219,10 @@ def _latency_sum(block: object, bin_total: int | None) -> LatencySum | None:
     return LatencySum(mean, count)
 
 
-class _Percentiles(Mapping[str, int]):
-    """fio's list of percentiles, parsed only when it is used: in a run only the last list is."""
-
-    __slots__ = ("_raw", "_values")
-
-    def __init__(self, raw: dict[str, Any]) -> None:
-        self._raw = raw
-        self._values: dict[str, int] | None = None
-
-    def _by_name(self) -> dict[str, int]:
-        if self._values is None:
-            self._values = {
-                name: _int(value)
-                for key, value in self._raw.items() if (name := _percentile_name(key))
-            }  # fmt: skip
-        return self._values
-
-    def __getitem__(self, name: str) -> int:
-        return self._by_name()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_name())
-
-    def __len__(self) -> int:
-        return len(self._by_name())
-
-    def __repr__(self) -> str:
-        return repr(self._by_name())
-
-
 def _percentile_list(block: Mapping[str, Any]) -> Mapping[str, int]:
     raw = block.get("percentile")
-    return _Percentiles(raw) if isinstance(raw, dict) else {}
+    pairs = raw.items() if isinstance(raw, dict) else ()
+    return {name: _int(value) for key, value in pairs if (name := _percentile_name(key))}
 
 
 @lru_cache(256)

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 
 from iopstui.linux.devices.open_devices import OpenDevices
 from iopstui.linux.kernel_files import Roots
+from iopstui.linux.process.cpu_users import CpuUsers
 from iopstui.linux.process.process_io import ProcessIo
 from iopstui.linux.process.processes import is_within, task_stat
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.experiment.disturbance import OtherIo
+from iopstui.model.block.target import Target
+from iopstui.model.experiment.disturbance import DisturbanceMeter, OtherIo
+from iopstui.model.findings.evidence import JobShape
 
 MOST, NEARLY_ALL = 0.5, 0.9
 """The share of others' bytes that the named program did at least; of I/Os only the bytes of each
@@ -59,3 +62,11 @@ class IoUsers:
             return int(task_stat(f"{self._roots.proc}/{pid}")[1][_PARENT])
         except (OSError, ValueError, IndexError):
             return 0
+
+
+def disturbance_meter(
+    target: Target, shape: JobShape, devices: Mapping[str, BlockDevice], roots: Roots | None = None
+) -> DisturbanceMeter:
+    """A meter for a run of a job of this ``shape`` that can name who uses CPUs and disks now."""
+    users = CpuUsers().busiest, IoUsers(devices, roots).most_of
+    return DisturbanceMeter(target, shape, *users)

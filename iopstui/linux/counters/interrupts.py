@@ -22,14 +22,6 @@ from iopstui.linux.counters.procfs import DIGITS, integers
 from iopstui.linux.kernel_files import KernelFile
 from iopstui.linux.own_threads import BackgroundReader
 
-COMMA = ord(",")
-# two texts are compared in pieces of this many bytes
-SPAN_BYTES = 192
-# spans in which two texts of the same length differ: first byte, last byte (of whole columns) and
-# first column
-Spans = Sequence[tuple[int, int, int]]
-# the earlier text, the growth of each count since then, and the spans that differ
-Growth = tuple[bytes, dict[int, int], Spans]
 # Python refuses numbers of 4,300 digits or more
 SHORT_NUMBER_CHARS = 2000
 
@@ -43,7 +35,9 @@ class PerCpuCount:
         self.text = text
         self.cpus = cpus
         self._newest = newest
-        self._growth: Growth | None = None
+        # the earlier text (not the reading, which would keep all earlier readings alive), and the
+        # growth of each count since then
+        self._growth: tuple[bytes, dict[int, int]] | None = None
 
     def counts(self) -> dict[int, int]:
         """Return the counts by CPU; callers must not change them."""
@@ -60,9 +54,7 @@ class PerCpuCount:
             return None
         growth = self._growth
         if growth is None or growth[0] is not before.text:
-            spans = before._growth[2] if before._growth is not None else ()
-            # keep the text and not the reading, which would keep all earlier readings alive
-            growth = self._growth = _growth(self.text, before.text, self.cpus, spans)
+            growth = self._growth = before.text, _growth(self.text, before.text, self.cpus)
         return growth[1]
 
 
@@ -140,73 +132,14 @@ def _has_short_numbers(data: bytes) -> bool:
     )
 
 
-def _growth(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Growth:
-    """The growth from ``before`` to ``now``, both valid and with these CPUs; ``spans`` are where
-    ``before`` differed last."""
-    if len(now) != len(before):
-        return _by_column(now, before, cpus)
-    return _growth_in_spans(now, before, cpus, spans) or _growth_anywhere(now, before, cpus)
-
-
-def _growth_in_spans(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Growth | None:
-    """The growth on the CPUs that counted last time (usually the same few); ``None`` if other CPUs
-    counted, too."""
+def _growth(now: bytes, before: bytes, cpus: Sequence[int]) -> dict[int, int]:
+    """The growth from ``before`` to ``now``, both valid and with these CPUs."""
     growth: dict[int, int] = {}
-    place = 0
-    for begin, end, first in spans:
-        if now[place:begin] != before[place:begin]:
-            return None
-        new, old = now[begin:end].split(b","), before[begin:end].split(b",")
-        if len(new) != len(old):
-            return None
-        _differences(new, old, cpus, first, growth)
-        place = end
-    return (before, growth, spans) if now[place:] == before[place:] else None
-
-
-def _growth_anywhere(now: bytes, before: bytes, cpus: Sequence[int]) -> Growth:
-    size = len(now)
-    growth: dict[int, int] = {}
-    spans = []
-    at = 0
-    while at < size:
-        end = at + SPAN_BYTES
-        if now[at:end] == before[at:end]:
-            at = end
-            continue
-        # whole columns: both texts have equally many commas before them
-        begin = now.rfind(b",", 0, at) + 1
-        end = now.find(b",", end)
-        end = size if end < 0 else end
-        new, old = now[begin:end].split(b","), before[begin:end].split(b",")
-        if len(new) != len(old) or (end < size and before[end] != COMMA):
-            return _by_column(now, before, cpus)
-        first = now.count(b",", 0, begin)
-        moved = _differences(new, old, cpus, first, growth)
-        begin += sum(len(column) + 1 for column in new[: moved[0]])
-        width = len(b",".join(new[moved[0] : moved[-1] + 1]))
-        spans.append((begin, begin + width, first + moved[0]))
-        at = end + 1
-    return before, growth, spans
-
-
-def _by_column(now: bytes, before: bytes, cpus: Sequence[int]) -> Growth:
-    growth: dict[int, int] = {}
-    _differences(now.split(b","), before.split(b","), cpus, 0, growth)
-    return before, growth, ()
-
-
-def _differences(
-    now: list[bytes], before: list[bytes], cpus: Sequence[int], first: int, growth: dict[int, int]
-) -> list[int]:
-    """Add the growth of the columns from ``first`` on to ``growth``; return those whose text
-    differs."""
-    moved = [*compress(range(len(now)), map(ne, now, before))]
-    for n in moved:
-        increase = int(now[n]) - int(before[n])
-        if increase:
-            growth[cpus[first + n]] = increase
-    return moved
+    new, old = now.split(b","), before.split(b",")
+    for n in compress(range(len(new)), map(ne, new, old)):
+        if increase := int(new[n]) - int(old[n]):
+            growth[cpus[n]] = increase
+    return growth
 
 
 # bytes that contain the lines below the numbered ones (about 25) with 4,096 CPUs
@@ -242,7 +175,6 @@ class FunctionCallReader(BackgroundReader):
         return FunctionCalls(counts, (start + end) // 2, end - start)
 
     def _first_line_and_tail(self) -> tuple[bytes, bytes]:
-        """The file's first line and its end."""
         first = b""
         tail = deque[bytes]()
         size = 0

@@ -295,7 +295,6 @@ def _name(path: str) -> str:
 
 
 def _count(limit: _Limit) -> int | None:
-    """The counter that a limit applies to."""
     if limit.file == "io.max":
         name = _VERSION_2_COUNTERS[limit.kind]
         for line in (read_text(f"{limit.place}/io.stat") or "").splitlines():

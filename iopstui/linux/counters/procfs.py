@@ -12,8 +12,6 @@ from functools import lru_cache
 from iopstui.model.samples import CpuTimes, DiskCounters
 
 FUNCTION_CALLS = b"function call interrupts"
-# columns of a cpu line: a label and the ten times that Linux has since 2.6.33
-STAT_COLUMNS = 11
 DIGITS = b"0123456789"
 
 
@@ -22,30 +20,15 @@ def parse_diskstats(data: bytes, names: Collection[str] | None = None) -> dict[s
 
     ``names`` limits the result to these names (``None``: all). Rows of 20 columns (Linux 5.5), 18
     (4.18), 14 and the four-counter partition rows of old kernels are understood."""
-    if names is None or data.count(b"\n") < 2 * len(names):
-        lines = data.split(b"\n")
-    else:
-        lines = _lines_naming(data, names)
+    wanted = None if names is None else set(map(_bytes, names))
     rows: dict[str, DiskCounters] = {}
-    for line in lines:
+    for line in data.split(b"\n"):
         columns = line.split()
-        row = _disk_row(columns) if len(columns) >= 7 else None
-        if row is not None and (names is None or row.name in names):
-            rows[row.name] = row
+        if len(columns) >= 7 and (wanted is None or columns[2] in wanted):
+            row = _disk_row(columns)
+            if row is not None:
+                rows[row.name] = row
     return rows
-
-
-def _lines_naming(data: bytes, names: Collection[str]) -> list[bytes]:
-    """The lines that contain one of these words, in the file's order. The other lines are not
-    parsed: a machine may have hundreds of disks."""
-    starts = set[int]()
-    for name in names:
-        pattern = b" %b " % _bytes(name)
-        at = data.find(pattern)
-        while at >= 0:
-            starts.add(data.rfind(b"\n", 0, at + 1) + 1)
-            at = data.find(pattern, at + 1)
-    return [data[start : _line_end(data, start)] for start in sorted(starts)]
 
 
 def _disk_row(columns: list[bytes]) -> DiskCounters | None:
@@ -71,63 +54,9 @@ def _disk_row(columns: list[bytes]) -> DiskCounters | None:
 
 def parse_stat_cpus(data: bytes) -> dict[int, CpuTimes]:
     """The cpuN lines of /proc/stat (man 5 proc) by CPU number, in clock ticks."""
-    lines = cpu_lines(data)
-    cpus = _uniform_stat(lines)
-    return _any_stat(lines) if cpus is None else cpus
-
-
-def cpu_lines(data: bytes) -> bytes:
-    """The lines that ``parse_stat_cpus`` needs."""
-    # the cpu lines come first; the intr line after them can be very long
-    end = data.find(b"\nintr")
-    return data if end < 0 else data[:end]
-
-
-def stat_cpu_numbers(lines: bytes) -> tuple[int, ...] | None:
-    """The CPUs that ``parse_stat_cpus`` finds in these ``cpu_lines``, in a fifth of its time;
-    ``None`` unless the lines are as today's kernels print them."""
-    parts = lines.split(b"\ncpu")
-    blanks = b"cpu" + b" " * STAT_COLUMNS + (b"\ncpu" + b" " * (STAT_COLUMNS - 1)) * len(parts[1:])
-    if lines[:5] != b"cpu  " or lines.translate(None, DIGITS) != blanks:
-        return None
-    # check that each of the words in between is a number that Python accepts
-    if b"  " in lines[4:] or b" \n" in lines or lines[-1:] == b" " or max(map(len, parts)) > 600:
-        return None
-    return _cpu_numbers(b"cpu cpu" + b" cpu".join([part[: part.find(b" ")] for part in parts[1:]]))
-
-
-def _uniform_stat(lines: bytes) -> dict[int, CpuTimes] | None:
-    """All cpu lines, parsed together column by column; ``None`` unless they are in the format of
-    today's kernels."""
-    fields = lines.split()
-    labels = fields[::STAT_COLUMNS]
-    if len(fields) != STAT_COLUMNS * len(labels) or labels[:1] != [b"cpu"]:
-        return None
-    columns = [fields[STAT_COLUMNS + n :: STAT_COLUMNS] for n in range(1, 9)]
-    if not all(b"".join(column).isdigit() for column in columns):
-        return None
-    try:
-        numbers = _cpu_numbers(b" ".join(labels))
-        times = map(CpuTimes, *(map(int, column) for column in columns))
-        return None if numbers is None else dict(zip(numbers, times, strict=True))
-    except ValueError:  # a number has more digits than Python reads
-        return None
-
-
-@lru_cache(maxsize=8)
-def _cpu_numbers(labels: bytes) -> tuple[int, ...] | None:
-    """The CPUs of the labels "cpu cpu0 cpu1 ..." of /proc/stat; ``None`` if a label is invalid or
-    occurs twice."""
-    # cached: the labels are the same in each sample until a CPU comes or goes
-    names = labels.split()[1:]
-    are_cpus = all(name.startswith(b"cpu") and name[3:].isdigit() for name in names)
-    numbers = tuple(int(name[3:]) for name in names) if are_cpus else ()
-    return numbers if are_cpus and len({*numbers}) == len(numbers) else None
-
-
-def _any_stat(lines: bytes) -> dict[int, CpuTimes]:
     cpus: dict[int, CpuTimes] = {}
-    for line in lines.split(b"\n"):
+    # the cpu lines come first; the intr line after them can be very long
+    for line in data.partition(b"\nintr")[0].split(b"\n"):
         label, *columns = line.split() or [b""]
         if not label.startswith(b"cpu"):
             break
@@ -140,19 +69,9 @@ def _any_stat(lines: bytes) -> dict[int, CpuTimes]:
 
 def parse_softirqs_block(data: bytes) -> dict[int, int]:
     """The BLOCK line of /proc/softirqs by CPU number (possible CPUs, offline ones included)."""
-    return parse_block_counts(*block_line(data))
-
-
-def block_line(data: bytes) -> tuple[bytes, tuple[int, ...]]:
-    """The values of the BLOCK line of /proc/softirqs, and the CPUs of its columns. Empty if there
-    is none."""
     start = data.find(b" BLOCK:") + 7
-    return data[start : _line_end(data, start)] if start >= 7 else b"", _columns(data)
-
-
-def parse_block_counts(line: bytes, cpus: Sequence[int]) -> dict[int, int]:
-    """The line from ``block_line`` as counts by CPU; empty unless there is one for each CPU."""
-    return _counts(line, cpus) or {}
+    line = data[start : _line_end(data, start)] if start >= 7 else b""
+    return _counts(line, _columns(data)) or {}
 
 
 def parse_cpu_header(data: bytes) -> list[int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,9 +22,8 @@ from iopstui.linux.counters.interrupts import (
 )
 from iopstui.linux.counters.mountstats import NfsCounters
 from iopstui.linux.kernel_files import KernelFile, Roots, open_files
-from iopstui.model.lazy_dict import LazyDict
 from iopstui.model.metrics.shares import NFS
-from iopstui.model.samples import CpuTimes, DiskCounters, IrqCounts, KernelSample
+from iopstui.model.samples import DiskCounters, IrqCounts, KernelSample
 from iopstui.model.sources import POWER, SOURCES, Counters
 
 # /proc/interrupts is read within a sample up to this many CPUs and this time per reading
@@ -36,17 +34,6 @@ SAMPLE_BUDGET_NS = 1_000_000
 MAX_STRIDE = 30
 
 Parsed = TypeVar("Parsed")
-
-
-# parsed on demand: with hundreds of CPUs it takes long, and not every sample's counts are used
-def _cpus(data: bytes) -> LazyDict[int, CpuTimes]:
-    lines = procfs.cpu_lines(data)
-    numbers = partial(procfs.stat_cpu_numbers, lines)
-    return LazyDict(partial(procfs.parse_stat_cpus, lines), numbers)
-
-
-def _softirqs(data: bytes) -> LazyDict[int, int]:
-    return LazyDict(partial(procfs.parse_block_counts, *procfs.block_line(data)))
 
 
 class _PerCpuCount(KernelFile):
@@ -150,8 +137,8 @@ class KernelSampler:
         read_ns = self._clock()
         wall_ms = time.time_ns() / 1e6
         middle = (start + read_ns) // 2
-        softirqs = self._read("softirqs", _softirqs)
-        cpus = self._read("stat", _cpus)
+        softirqs = self._read("softirqs", procfs.parse_softirqs_block)
+        cpus = self._read("stat", procfs.parse_stat_cpus)
         readings = self._per_irq()
         table, ipi, ipi_ns = self._interrupts()
         return KernelSample(

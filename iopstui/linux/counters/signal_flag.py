@@ -60,9 +60,7 @@ class SignalFlag:
         self._is_set = True
 
     def clear(self) -> None:
-        """Clear the flag."""
         self._is_set = False
 
     def is_set(self) -> bool:
-        """Whether the flag is set."""
         return self._is_set

@@ -21,7 +21,6 @@ class WholeDisks:
         self._counts_for: dict[str, bool] = {}
 
     def read(self) -> dict[str, DiskCounters]:
-        """The counters of the whole disks, by name."""
         rows = parse_diskstats(read_bytes(self._roots.proc / "diskstats") or b"")
         return {name: row for name, row in rows.items() if self._is_counted(name)}
 

@@ -383,7 +383,6 @@ def _device_target(
 
 
 def _generic_target(path: Path, name: str, roots: Roots, devices: Devices, to_read: bool) -> Target:
-    """The NVMe generic device of the namespace ``name``."""
     if to_read:
         _check_readable(path)
     tree = device_tree(name, devices, roots)

@@ -108,7 +108,6 @@ class Program:
         self._add(_ADD_ATOMIC[8], address, register, 0, _FETCH)
 
     def end(self) -> None:
-        """End the program with the result 0."""
         self.do("=", 0, 0)
         self._add(_EXIT)
 

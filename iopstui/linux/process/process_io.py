@@ -104,7 +104,6 @@ class ProcessIo:
         return command_of(f"{self._proc}/{pid}", MAX_COMMAND)
 
     def user(self, pid: int) -> str:
-        """The user of a process; "" if it is gone."""
         return user_of(f"{self._proc}/{pid}")
 
     def _limits(self, moved: tuple[int, int] | None, seconds: float) -> tuple[float, float] | None:

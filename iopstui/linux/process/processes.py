@@ -57,19 +57,19 @@ def state(pid: int) -> str:
 def written_bytes(pid: int) -> int | None:
     """Bytes that a process passed to write(2) and similar calls so far (wchar); ``None`` if
     unknown."""
-    try:
-        with open(f"/proc/{pid}/io") as file:
-            return next(int(line.split()[1]) for line in file if line.startswith("wchar"))
-    except (OSError, ValueError, IndexError, StopIteration):
-        return None
+    return _io_count(pid, "wchar:")
 
 
 def stored_bytes(pid: int) -> int | None:
     """Bytes that a process caused to be sent to a device so far, through the page cache or not
     (write_bytes, proc_pid_io(5)); ``None`` if unknown."""
+    return _io_count(pid, "write_bytes:")
+
+
+def _io_count(pid: int, name: str) -> int | None:
     try:
         with open(f"/proc/{pid}/io") as file:
-            return next(int(line.split()[1]) for line in file if line.startswith("write_bytes"))
+            return next(int(line.split()[1]) for line in file if line.startswith(name))
     except (OSError, ValueError, IndexError, StopIteration):
         return None
 

@@ -75,7 +75,6 @@ def require_packages(*names: str) -> None:
 
 
 def missing_package_error(*names: str) -> Missing:
-    """The error for packages that can't be imported."""
     plural = len(names) > 1
     return Missing(
         f"The Python package{'s' * plural} {', '.join(names)} {'are' if plural else 'is'} missing, "

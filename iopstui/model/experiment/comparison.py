@@ -55,11 +55,9 @@ class Metric:
 
     @property
     def unit(self) -> str:
-        """The unit of the figure."""
         return POINT[self.of].unit
 
     def text(self, value: float) -> str:
-        """Format a value."""
         return POINT[self.of].form(value)
 
     def read(self, point: Point) -> float | None:

@@ -26,7 +26,6 @@ EXAMPLE_NAMES = ("iops", "bw", "read.iops", "write.bw", "read.clat.mean", "read.
 
 
 def is_job_figure(path: Sequence[str]) -> bool:
-    """Whether a figure's path leads to one job."""
     return len(path) > 3 and tuple(path[:2]) == ("fio", JOBS)
 
 

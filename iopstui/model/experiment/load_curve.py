@@ -289,7 +289,6 @@ def cpus_are_full(point: Point) -> bool:
 
 
 def _most_index(points: Sequence[Point]) -> int:
-    """The index of the first point with the most IOPS."""
     return max(range(len(points)), key=lambda n: points[n].iops)
 
 

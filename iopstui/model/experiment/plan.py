@@ -488,5 +488,4 @@ def points_in_order(plan: Plan) -> list[PlannedPoint]:
 
 
 def point_key(step: PlannedPoint) -> Key:
-    """A key that distinguishes the point from the others."""
     return step.job, tuple((setting.name, setting.value) for setting in step.settings)

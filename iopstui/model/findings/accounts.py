@@ -407,7 +407,6 @@ class DeviceAccounts:
 
     @property
     def mean(self) -> Account:
-        """The mean of these accounts."""
         return Account(
             self.name,
             mean_flows([account.total for account in self.seconds]),

@@ -116,7 +116,6 @@ def cpu_loads(frames: Sequence[Frame], cpu: int) -> list[CpuLoad]:
 
 
 def job_cpus(frames: Sequence[Frame]) -> set[int]:
-    """The CPUs that jobs were on."""
     return {job.cpu for frame in frames for job in frame.jobs}
 
 

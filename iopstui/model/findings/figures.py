@@ -113,7 +113,6 @@ def always_writes(frames: Sequence[Frame], devices: Sequence[BlockDevice]) -> bo
 
 
 def mean_of_all(values: Sequence[float | None]) -> float | None:
-    """Mean of all values; ``None`` if one is missing."""
     present = [value for value in values if value is not None]
     return fmean(present) if present and len(present) == len(values) else None
 
@@ -171,7 +170,6 @@ def mean_waits(frames: Sequence[Frame]) -> Waits | None:
 
 
 def devices_below(name: str, evidence: Evidence) -> tuple[str, ...]:
-    """The devices directly below this one."""
     return next((link.below for link in evidence.links if link.name == name), ())
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -56,7 +54,6 @@ class Growth:
     bins_of: str = "clat"
     max_ns: int | None = None
     counted_by: str = SAMPLES
-    packed: int = 0
     own_bins: dict[int, int] | None = None
 
     def add(self, other: Growth, bins: bool = True) -> None:
@@ -75,7 +72,6 @@ class Growth:
             self.bins_of = other.bins_of
             if bins:
                 self.add_bins(other.bins)
-                self.packed += other.packed
             self.max_ns = max(self.max_ns or 0, other.max_ns)
 
     def add_bins(self, bins: Bins) -> None:
@@ -153,13 +149,12 @@ def total_of(parts: list[Growth]) -> Growth:
 def row_growth(
     pair: RowPair,
     counts: CountsSoFar,
-    packed: Mapping[str, PackedBins],
     bytes_first: bool,
     final: bool,
 ) -> dict[str, Growth]:
     """Growth of one row since the document before, by direction. ``counts`` remembers which counter
-    is used; ``packed`` subtracts the histograms of many rows. ``bytes_first``: fio copied the bytes
-    before it counted the I/Os, as it does except in the ``final`` document."""
+    is used. ``bytes_first``: fio copied the bytes before it counted the I/Os, as it does except in
+    the ``final`` document."""
     growths = {}
     for name, now in pair.now.directions.items():
         if not (now.issued or now.io_bytes):
@@ -190,7 +185,7 @@ def row_growth(
         if bytes_first and sized is None:
             growth.copied_bytes = growth.bytes
             growth.copied_ios = growth.ios if by == BYTES else 0
-        highest = _grow_bins(growth, pair.index, now, old, packed.get(name))
+        highest = _grow_bins(growth, now, old)
         growth.max_ns = _max_growth(highest, now, old)
         growths[name] = growth
     return growths
@@ -207,7 +202,7 @@ def sync_growth(pairs: Iterable[RowPair]) -> Growth | None:
             ios=max(0, (now.completed or 0) - (old.completed or 0 if old else 0)),
             clat=_sum_growth(now.clat, old.clat if old else None),
         )  # fmt: skip
-        highest = _grow_bins(growth, pair.index, now, old, None)
+        highest = _grow_bins(growth, now, old)
         growth.max_ns = _max_growth(highest, now, old)
         if total is None:
             total = growth
@@ -216,23 +211,12 @@ def sync_growth(pairs: Iterable[RowPair]) -> Growth | None:
     return total
 
 
-def _grow_bins(
-    growth: Growth,
-    index: int,
-    now: DirectionStatus,
-    old: DirectionStatus | None,
-    packed: PackedBins | None,
-) -> int | None:
+def _grow_bins(growth: Growth, now: DirectionStatus, old: DirectionStatus | None) -> int | None:
     """Add the growth of the histogram to ``growth``; return the key (ns) of its highest bucket."""
     if not now.bins:
         return None
-    before = (old.bins if old else None) or {}
-    increase = packed.growth(index, now.bins, before) if packed is not None else None
-    if packed is None or increase is None:
-        growth.bins = histogram.subtract(now.bins, before) or {}
-        return histogram.maximum(growth.bins)
-    growth.packed = increase
-    return packed.highest(increase)
+    growth.bins = histogram.subtract(now.bins, (old.bins if old else None) or {}) or {}
+    return histogram.maximum(growth.bins)
 
 
 def _max_growth(
@@ -272,89 +256,3 @@ def _join(left: LatencySum | None, right: LatencySum | None) -> LatencySum | Non
 def mean_of(total: LatencySum | None) -> float | None:
     """Return the mean in ns; ``None`` without a sample."""
     return total.mean_ns if total and total.count else None
-
-
-# Subtract and add many rows' histograms, packed into one large integer per row.
-#
-# There may be hundreds of rows with hundreds of buckets: a Python step for each bucket would be
-# most of a wide document's cost. Here a histogram is one number with a field of 64 bits for each
-# bucket that any row has, so subtracting or adding two is one operation. Where that could be wrong
-# (a bucket that went backwards, an impossible count) there is no result, and the caller uses
-# ``histogram.subtract``.
-
-
-FIELD = 64
-# a million rows of such counts still fit into a field, and leave its highest bit free
-MAX_COUNT = 1 << 40
-_BEYOND = (1 << FIELD) - MAX_COUNT
-_GUARD = 1 << (FIELD - 1)
-
-
-class PackedBins:
-    """Histograms of the rows of one direction. Keeps each row's histogram of one document for the
-    next."""
-
-    def __init__(self) -> None:
-        self._zeros: dict[int, int] = {}
-        self._keys: list[int] = []
-        self._guard = self._beyond = 0
-        self._packed_rows: dict[int, tuple[Bins, int]] = {}
-
-    def add_buckets(self, histograms: Iterable[Bins]) -> None:
-        """Make a field for every bucket of these histograms; ``growth`` needs a field for each
-        bucket of its histograms."""
-        keys = self._zeros.keys()
-        new = {key for bins in histograms if not bins.keys() <= keys for key in bins}
-        if new.issubset(keys):
-            return
-        self._keys = sorted(new.union(keys))
-        self._zeros = dict.fromkeys(self._keys, 0)
-        ones = int.from_bytes(_bytes(array("Q", [1]) * len(self._keys)), "little")
-        self._guard, self._beyond = ones * _GUARD, ones * _BEYOND
-        self._packed_rows = {}
-
-    def growth(self, row: int, now: Bins, old: Bins | None) -> int | None:
-        """Growth of ``row``'s counts between two histograms; ``None`` if it cannot be computed on
-        packed numbers. ``old`` is ``None`` if the counts start from zero."""
-        packed = self._pack(now)
-        before = 0
-        if old:
-            cached = self._packed_rows.get(row)
-            packed_old = cached[1] if cached is not None and cached[0] is old else self._pack(old)
-            if packed_old is None:
-                return None
-            before = packed_old
-        if packed is None:
-            return None
-        self._packed_rows[row] = now, packed
-        # a field that went below zero would borrow from the bit above it
-        difference = (packed | self._guard) - before
-        return None if difference & self._guard != self._guard else difference ^ self._guard
-
-    def highest(self, packed: int) -> int | None:
-        """The key of the highest bucket that is not empty, in ns."""
-        return self._keys[(packed.bit_length() - 1) // FIELD] if packed else None
-
-    def unpacked(self, packed: int) -> dict[int, int]:
-        """The buckets that are not empty, as a dictionary."""
-        counts = array("Q")
-        counts.frombytes(packed.to_bytes(FIELD // 8 * len(self._keys), "little"))
-        if sys.byteorder == "big":
-            counts.byteswap()
-        return {key: count for key, count in zip(self._keys, counts, strict=True) if count}
-
-    def _pack(self, bins: Bins) -> int | None:
-        counts = self._zeros | (bins if type(bins) is dict else dict(bins))
-        if len(counts) != len(self._keys):
-            return None
-        try:
-            packed = int.from_bytes(_bytes(array("Q", counts.values())), "little")
-        except (OverflowError, TypeError):
-            return None
-        return None if packed & self._beyond else packed
-
-
-def _bytes(counts: array[int]) -> bytes:
-    if sys.byteorder == "big":
-        counts.byteswap()
-    return counts.tobytes()

@@ -15,7 +15,6 @@ from iopstui.model import histogram
 from iopstui.model.fio.growth import (
     CountsSoFar,
     Growth,
-    PackedBins,
     mean_of,
     parts_of,
     percentiles_of,
@@ -65,8 +64,6 @@ IMPOSSIBLE_FACTOR = 4
 DEPTH_FACTOR = 1.1
 # bytes may be off from I/Os by this share: fio does not read both at the same instant
 BYTES_OFF = 0.1
-# fewer rows than these are subtracted bucket by bucket
-MIN_PACKED_ROWS = 8
 
 
 @dataclass(slots=True)
@@ -106,7 +103,6 @@ class FioIntervals:
         self._row_seconds: dict[int, float] = {}
         # how many jobs of a row worked in the last interval; None: not known
         self._working: dict[int, int | None] = {}
-        self._packed: dict[str, PackedBins] = {}
 
     def feed(
         self,
@@ -142,9 +138,7 @@ class FioIntervals:
         self._update_row_seconds(pairs, windows)
         first = previous is None and self._idle_ms is None
         ramp = any([self._ramps.feed(p.index, p.now, p.reset, interval_s, first) for p in pairs])
-        growths = _Growths(
-            pairs, self._counts, self._pack_histograms(pairs), copies_bytes_first(status), final
-        )
+        growths = _Growths(pairs, self._counts, copies_bytes_first(status), final)
         windows = growths.windows(windows, final)
         if previous is not None and (
             (windows.counted_s or 0) < DUPLICATE_BELOW_S or _some_began_again(pairs)
@@ -222,26 +216,6 @@ class FioIntervals:
             sorted(self._row_seconds.items()), self._lag_s, sorted(self._working.items()),
         )  # fmt: skip
 
-    def _pack_histograms(self, pairs: list[RowPair]) -> Mapping[str, PackedBins]:
-        """Prepare to subtract the histograms of many rows as single numbers, by direction."""
-        if len(pairs) < MIN_PACKED_ROWS:
-            return {}
-        names = {name for pair in pairs for name in pair.now.directions}
-        # with MIXED, I/Os are printed twice, and rows differ in which directions to add up
-        if MIXED in names:
-            return {}
-        for name in names:
-            directions = (pair.now.directions.get(name) for pair in pairs)
-            packed = self._packed.setdefault(name, PackedBins())
-            packed.add_buckets(
-                [
-                    direction.bins
-                    for direction in directions
-                    if direction is not None and direction.bins
-                ]
-            )
-        return self._packed
-
     def _update_row_seconds(self, pairs: Iterable[RowPair], windows: Windows) -> None:
         """Note how long each row had run when it was counted."""
         for pair in pairs:
@@ -292,7 +266,6 @@ class _Growths:
         self,
         pairs: list[RowPair],
         counts: CountsSoFar,
-        packed: Mapping[str, PackedBins],
         bytes_first: bool,
         final: bool,
     ) -> None:
@@ -300,20 +273,17 @@ class _Growths:
         self.by_direction: dict[str, Growth] = {}
         parts: list[Growth] = []
         for pair in pairs:
-            growths = row_growth(pair, counts, packed, bytes_first, final)
+            growths = row_growth(pair, counts, bytes_first, final)
             row_parts = parts_of(growths)
             parts += row_parts
             growth = total_of(row_parts)
             self.by_row.append(growth)
-            if len(pairs) == len(growths) == 1 and growth.max_ns is not None and not growth.packed:
+            if len(pairs) == len(growths) == 1 and growth.max_ns is not None:
                 # one row with one direction: nothing to add up
                 self.by_direction = growths
                 break
             for name, direction_growth in growths.items():
                 self.by_direction.setdefault(name, Growth()).add(direction_growth)
-        for name, direction_growth in self.by_direction.items():
-            if direction_growth.packed:
-                direction_growth.add_bins(packed[name].unpacked(direction_growth.packed))
         # the directions' histograms are already added up; adding all rows again would be slow
         summed = parts if MIXED in self.by_direction else self.by_direction.values()
         self.total = _total(self.by_row, self.by_direction, summed)

@@ -103,7 +103,6 @@ class Windows:
 
     @property
     def first_begin(self) -> float:
-        """When the first window began."""
         return self.ends[0] - self.length if self.begin is None else self.begin
 
 
@@ -193,7 +192,6 @@ class _Reader:
         self._last: dict[str, int] = {}
 
     def add_io(self, at: int, direction: str, value: int, size: int) -> None:
-        """Add a line that is one I/O."""
         second = self._log.seconds.setdefault(at // 1000, {})
         ios = second.setdefault(direction, SecondIos())
         known = len(ios.bins)
@@ -206,7 +204,6 @@ class _Reader:
             )
 
     def add_window(self, at: int, direction: str, value: int) -> None:
-        """Add a line of a log with averages."""
         log = self._log
         if at < self._last.get(direction, at):
             # the lines of the next job begin
@@ -417,7 +414,6 @@ def _mean(sums: Mapping[int, tuple[float, float]]) -> float | None:
 
 
 def _intervals_reached(begin: float, end: float, width: float) -> Iterator[tuple[int, float]]:
-    """Return the intervals that a window reaches, and for how long."""
     for index in range(int(begin / width), int(end / width) + 1):
         seconds = min(end, (index + 1) * width) - max(begin, index * width)
         if seconds > 1e-9:

@@ -125,7 +125,6 @@ def most_exceeded(volumes: Sequence[VolumeGrowth]) -> dict[str, float]:
 
 
 def counter_name(counter: str, kind: str, disk: str) -> str:
-    """The name of a counter."""
     return f"{counter} {kind} {disk}"
 
 
@@ -152,7 +151,6 @@ def volume_growths(
 
 
 def _by_volume(counters: Mapping[str, int]) -> dict[str, dict[str, int]]:
-    """The counters of each volume ("ebs nvme1n1")."""
     volumes: dict[str, dict[str, int]] = {}
     for name, value in counters.items():
         counter, _, volume = name.partition(" ")

@@ -111,7 +111,6 @@ class GridMeasure:
     scale: float | None = None
 
     def value(self, row: CpuRow) -> float | None:
-        """The value of a CPU; ``None``: not measured."""
         value: float | None = reader(self.part)(row)
         return value
 

@@ -6,22 +6,19 @@ from array import array
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from iopstui import format as f
 from iopstui.model import rates
 from iopstui.model.figures.figure import SECONDS, Figure
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.fio.jobfile import PASSTHROUGH
-from iopstui.model.lazy_dict import LazyDict
 from iopstui.model.metrics.waits import DirectionLoad, JobLoad
-from iopstui.model.rates import CpuLoad, per_second
+from iopstui.model.rates import per_second
 from iopstui.model.samples import (
     MIXED,
     READ,
     TRIM,
     WRITE,
-    CpuTimes,
     FioStatus,
     IrqCounts,
     IrqReading,
@@ -29,11 +26,6 @@ from iopstui.model.samples import (
     KernelSample,
     RawSample,
 )
-
-# CPU figures of one second, computed on demand.
-#
-# A wide machine has thousands of these figures. The screen shows few of them and not in each
-# second; most other users need one figure of each CPU.
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,121 +64,35 @@ CPU = (
 )  # fmt: skip
 
 
-class CpuInterval:
-    """The data for CPU figures between two samples. ``ipi`` are the rates of function-call
+def cpu_frames(
+    current: KernelSample,
+    previous: KernelSample,
+    seconds: float,
+    irqs: IrqRates,
+    ipi: Mapping[int, float],
+) -> dict[int, CpuFrame]:
+    """The figures of each CPU of the later sample. ``ipi`` are the rates of function-call
     interrupts."""
-
-    __slots__ = ("after", "before", "rates")
-
-    def __init__(
-        self,
-        current: KernelSample,
-        previous: KernelSample,
-        seconds: float,
-        irqs: IrqRates,
-        ipi: LazyDict[int, float],
-    ) -> None:
-        self.after: Mapping[int, CpuTimes] = current.cpus
-        self.before: Mapping[int, CpuTimes] = previous.cpus
-        block = partial(rates.per_second, current.softirq_block, previous.softirq_block, seconds)
-        self.rates: dict[str, LazyDict[int, float]] = {
-            "block_s": LazyDict(block), "irq_s": LazyDict(irqs.by_cpu), "ipi_s": ipi,
-        }  # fmt: skip
-
-    def frames(self) -> dict[int, CpuFrame]:
-        """The frames of all CPUs in the later sample."""
-        block, irqs, ipi = (rate.full() for rate in self.rates.values())
-        before = self.before
-        frames = {}
-        for cpu, times in self.after.items():
-            earlier = before.get(cpu)
-            frames[cpu] = CpuFrame(
-                load=rates.cpu_load(times, earlier) if earlier else None,
-                block_s=block.get(cpu),
-                irq_s=irqs.get(cpu),
-                ipi_s=ipi.get(cpu),
-            )
-        return frames
-
-    def load(self, cpu: int) -> CpuLoad | None:
-        """The load of one CPU, without computing the others."""
-        now, earlier = self.after.get(cpu), self.before.get(cpu)
-        return rates.cpu_load(now, earlier) if now and earlier else None
-
-    def busy(self) -> list[float]:
-        """Busy percent of every CPU, without computing their other figures."""
-        before = self.before.get
-        pairs = [(now, earlier) for cpu, now in self.after.items() if (earlier := before(cpu))]
-        percentages = [rates.cpu_busy(now, earlier) for now, earlier in pairs]
-        return [busy for busy in percentages if busy is not None]
-
-
-class CpuFrames(LazyDict[int, CpuFrame]):
-    """CPU figures of one interval, built on first access. ``busy_of`` and ``rate_of`` work
-    without building them."""
-
-    __slots__ = ("_interval_of",)
-
-    def __init__(self, between: CpuInterval) -> None:
-        super().__init__(between.frames)
-        self._interval_of: CpuInterval | None = between
-
-    def full(self) -> dict[int, CpuFrame]:
-        frames = super().full()
-        # two samples: no longer needed
-        self._interval_of = None
-        return frames
-
-    def unbuilt(self) -> CpuInterval | None:
-        """The data that the figures are built from; ``None`` once they are built."""
-        return self._interval_of
-
-    def __iter__(self) -> Iterator[int]:
-        between = self._interval_of
-        return iter(self.full() if between is None else between.after)
-
-    def __len__(self) -> int:
-        between = self._interval_of
-        return len(self.full() if between is None else between.after)
-
-
-def _interval_of(cpus: Mapping[int, CpuFrame]) -> CpuInterval | None:
-    return cpus.unbuilt() if type(cpus) is CpuFrames else None
+    block = per_second(current.softirq_block, previous.softirq_block, seconds)
+    own = irqs.by_cpu()
+    frames = {}
+    for cpu, times in current.cpus.items():
+        earlier = previous.cpus.get(cpu)
+        load = rates.cpu_load(times, earlier) if earlier else None
+        frames[cpu] = CpuFrame(load, block.get(cpu), own.get(cpu), ipi.get(cpu))
+    return frames
 
 
 def busy_of(cpus: Mapping[int, CpuFrame]) -> list[float]:
     """Busy time of each CPU in percent: all but idle and iowait, where reported."""
-    between = _interval_of(cpus)
-    if between is not None:
-        return between.busy()
     loads = [cpu.load for cpu in cpus.values() if cpu.load is not None]
     return [100 - load.idle - load.iowait for load in loads]
 
 
-def steal_of(cpus: Mapping[int, CpuFrame], wanted: Collection[int]) -> dict[int, float]:
-    """Percent of the time that the hypervisor took from each of the ``wanted`` CPUs, if
-    reported."""
-    between = _interval_of(cpus)
-    loads = (
-        ((cpu, cpus[cpu].load) for cpu in wanted if cpu in cpus)
-        if between is None
-        else ((cpu, between.load(cpu)) for cpu in wanted)
-    )
-    return {cpu: load.steal for cpu, load in loads if load is not None}
-
-
 def rate_of(cpus: Mapping[int, CpuFrame], name: str) -> dict[int, float]:
     """The rates ``block_s``, ``irq_s`` or ``ipi_s`` by CPU, for the CPUs that have one."""
-    between = _interval_of(cpus)
-    if between is None:
-        pairs = ((cpu, getattr(frame, name)) for cpu, frame in cpus.items())
-        return {cpu: rate for cpu, rate in pairs if rate is not None}
-    rate_by_cpu = between.rates[name].full()
-    return (
-        {cpu: rate_by_cpu[cpu] for cpu in between.after if cpu in rate_by_cpu}
-        if rate_by_cpu
-        else {}
-    )
+    pairs = ((cpu, getattr(frame, name)) for cpu, frame in cpus.items())
+    return {cpu: rate for cpu, rate in pairs if rate is not None}
 
 
 # CPUs that completed I/O in each second: shows the effect of rq_affinity.

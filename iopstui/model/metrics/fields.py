@@ -55,7 +55,6 @@ BY_ID = {field.id: field for field in FIELDS}
 
 
 def find_field(path: Sequence[str]) -> Field | None:
-    """The field of a value at ``path`` of a frame object, or ``None``."""
     return next((field for field in FIELDS if field.covers(path)), None)
 
 

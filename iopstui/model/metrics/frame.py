@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from functools import partial
 from math import inf
 from typing import Any
 
@@ -19,16 +18,14 @@ from iopstui.model.cgroups import GroupRates, group_rates
 from iopstui.model.figures.disk import DiskRates, disk_rates, sum_rates
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.fio.intervals import FioIntervals
-from iopstui.model.lazy_dict import LazyDict
 from iopstui.model.metrics.aws import SOURCE as AWS
 from iopstui.model.metrics.aws import VolumeGrowth, volume_growths
 from iopstui.model.metrics.cpus import (
     CpuFrame,
-    CpuFrames,
-    CpuInterval,
     IrqRates,
     Sent,
     SentBytes,
+    cpu_frames,
     job_load,
 )
 from iopstui.model.metrics.nvme import DIAG, diag_rates
@@ -312,7 +309,6 @@ class FrameBuilder:
         ipi_before: KernelSample | None,
         sent: Sent | None,
     ) -> Frame:
-        """``frame`` with the kernel's figures since ``previous``."""
         kernel, seconds = raw.kernel, _seconds(raw.kernel, previous)
         figures: dict[str, Any] = {}
         if kernel is not None and previous is not None and seconds and seconds > 0:
@@ -473,12 +469,13 @@ def _kernel_figures(
         if name in previous.disks
     }
     irqs = IrqRates(current.irqs, previous.irqs, seconds)
-    ipi = LazyDict(partial(_ipi_rates, current, ipi_before))
     throttled_us = rates.delta(current.throttled_us, previous.throttled_us)
     return {
         "seconds": seconds,
         "disks": {name: disk for name, disk in disks.items() if disk is not None},
-        "cpus": CpuFrames(CpuInterval(current, previous, seconds, irqs, ipi)),
+        "cpus": cpu_frames(
+            current, previous, seconds, irqs, _ipi_rates(current, ipi_before)
+        ),
         "irqs": irqs,
         "throttled": rates.ratio(throttled_us, seconds * 1e4),
         "more": sources.figures(now, before, seconds),

@@ -23,7 +23,6 @@ Steps = Mapping[int, int]
 
 
 def step_of(latency_ns: int) -> int:
-    """The step for this latency."""
     return math.floor(STEPS_PER_DECADE * math.log10(max(latency_ns, 1)))
 
 
@@ -63,7 +62,6 @@ class _Ring:
             self._dropped_steps += first
 
     def _first_step(self, index: int) -> int:
-        """Index of an interval's first step."""
         return self._step_ends[index - 1] - self._dropped_steps if index else 0
 
     def copy(self) -> _Ring:

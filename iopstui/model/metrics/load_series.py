@@ -99,7 +99,6 @@ class LoadSeries:
 
 
 def _share(interval: _Interval, index: int) -> float:
-    """The share of a section's I/Os in an interval."""
     own = sum(section.ios for section in interval.sections if section.index == index)
     return own / interval.ios if interval.ios else 0.0
 

@@ -143,7 +143,6 @@ def warnings_of(reading: DriveReading) -> Iterator[str]:
 
 
 def drive_figures(reading: DriveReading) -> dict[str, float | None]:
-    """All figures of one drive, by name."""
     return {figure.name: figure.value(reading) for figure in FIGURES}
 
 
@@ -228,7 +227,6 @@ _CONTROLLER = re.compile(r"nvme\d+")
 
 
 def figure_name(file: str) -> str:
-    """The name of the figure that is made from a file of the kernel."""
     return file.removesuffix(_END)
 
 
@@ -237,7 +235,6 @@ DIAG_ROWS: Rows = tuple(Figure(figure_name(file), "1/s", several, over=SECONDS)
 
 
 def counter_name(file: str, name: str) -> str:
-    """The name of a counter of an object ("nvme0c1n1")."""
     return f"{file} {name}"
 
 

@@ -235,7 +235,6 @@ class MarkIntervals:
         return deepcopy(self)
 
     def add_mark(self, t: float, text: str) -> None:
-        """Add a mark, which begins another interval."""
         self.marked = True
         self._begin(t, text)
 

@@ -180,7 +180,6 @@ class RunHistory:
         return now.figures if now is not None and now.row.step == step else None
 
     def note_tunable_change(self, device: str, name: str, before: str, now: str) -> None:
-        """Note that a tunable of ``device`` was changed."""
         changes = self._tunable_changes if self._current is None else self._current.tunable_changes
         first, _ = changes.get((device, name), (before, now))
         changes[device, name] = (first, now)

@@ -162,7 +162,6 @@ class Share:
 
     @property
     def total(self) -> OperationRates:
-        """All operations together."""
         return self._together(self.operations.values())
 
     def _together(self, operations: Iterable[OperationRates]) -> OperationRates:

@@ -359,7 +359,6 @@ class FramesTotal:
                 self._counted_by.setdefault(job.index, set()).add(job.counted_by)
 
     def join(self, later: FramesTotal) -> None:
-        """Add the counts of another total over the following frames."""
         self.frames += later.frames
         self.checks.join(later.checks)
         for total, counts in ((self._ios, later._ios), (self._bytes, later._bytes)):
@@ -531,7 +530,6 @@ class RowChecks:
         self._check_device(frame.whole)
 
     def join(self, later: RowChecks) -> None:
-        """Add the checks of the later frames."""
         for column, times in later._times.items():
             for t in times:
                 self._note(column, t)

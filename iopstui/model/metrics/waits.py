@@ -419,7 +419,6 @@ def _divide_lowest(
     layers: Mapping[str, float],
     times: RequestTimes | None,
 ) -> tuple[float | None, float | None]:
-    """Divide the I/Os of the lowest devices by the probe's times."""
     if times is None:
         return None, None
     if times.queue_ns is not None:

@@ -50,7 +50,6 @@ class PromisedFigures:
     cached: bool = False
 
     def figure(self, kind: str, direction: str) -> float | None:
-        """The baseline figure."""
         return (self.iops if kind == IOPS else self.throughput)[direction]
 
     def burst(self, kind: str, direction: str) -> float | None:
@@ -60,7 +59,6 @@ class PromisedFigures:
         return rate if rate is not None and base is not None and rate > base else None
 
     def bucket(self, kind: str) -> Bucket | None:
-        """The token bucket of this kind of burst."""
         return self.io_bucket if kind == IOPS else self.byte_bucket
 
     def limits(self, direction: str, block_size: int, burst: bool = False) -> list[Limit]:
@@ -83,7 +81,6 @@ class PromisedFigures:
         return sorted(limits, key=lambda limit: limit.rate)
 
     def instance_limit(self, burst: bool = False) -> InstanceLimit | None:
-        """The limit of the instance; ``None`` if it has none."""
         if self.instance is None:
             return None
         if self.cached and self.instance.cached is not None:
@@ -257,5 +254,4 @@ class Bucket:
         return max(0.0, self.size - level) / gained
 
     def after(self, level: float, rate: float, seconds: float) -> float:
-        """The level after ``seconds`` at ``rate``."""
         return min(self.size, max(0.0, level + (self.refill - rate) * seconds))

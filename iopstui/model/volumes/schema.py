@@ -50,19 +50,16 @@ class CheckedTable:
         return key in self.data
 
     def table(self, key: str) -> CheckedTable:
-        """A table below this one."""
         self.known.add(key)
         return CheckedTable(self.data.get(key), f"{self.place}.{key}".strip("."), self.problems)
 
     def tables(self, key: str) -> dict[str, CheckedTable]:
-        """The tables below a key, by name."""
         if not self.has(key):
             return {}
         parent = self.table(key)
         return {name: parent.table(name) for name in parent.data}
 
     def text(self, key: str, needed: bool = False) -> str:
-        """The text of a key; "" without it."""
         value: object = self.data.get(key, "")
         self.known.add(key)
         if not isinstance(value, str):
@@ -85,7 +82,6 @@ class CheckedTable:
         return float(value)
 
     def boolean(self, key: str) -> bool:
-        """The boolean of a key; false without it."""
         self.known.add(key)
         value = self.data.get(key, False)
         if not isinstance(value, bool):
@@ -93,7 +89,6 @@ class CheckedTable:
         return value is True
 
     def date(self, key: str) -> str:
-        """The date of a key."""
         self.known.add(key)
         value = self.data.get(key)
         if type(value) is datetime.date:

@@ -126,7 +126,6 @@ class WatchTotals:
             self.findings[finding.rule] = FindingCount(finding.text, since_s, until_s)
 
     def note_end(self, rule: str, since: float, until: float) -> None:
-        """Record that a finding has ended: it was true from ``since`` to ``until``."""
         entry = self.findings.get(rule)
         if entry is not None:
             entry.until = max(entry.until, until)

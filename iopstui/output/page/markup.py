@@ -75,13 +75,11 @@ Block = Heading | Text | Bullets | Pairs | Table | Code | Charts | FoldedBlocks
 
 
 def list_with_heading(title: str, lines: Iterable[str]) -> Iterator[Block]:
-    """A heading and its list; nothing if the list is empty."""
     if rows := list(lines):
         yield from (Heading(2, title), Bullets(rows))
 
 
 def markdown_of(content: Iterable[Block], made_from: str) -> str:
-    """A page with these blocks, as Markdown."""
     blocks = [*content, _origin(made_from)]
     return "\n".join(markdown(blocks))
 
@@ -104,7 +102,6 @@ def _origin(made_from: str) -> Text:
 
 
 def html(blocks: Iterable[Block]) -> Iterator[str]:
-    """The lines of these blocks as HTML."""
     for block in blocks:
         match block:
             case Heading(level, text, note):

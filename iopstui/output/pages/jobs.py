@@ -12,7 +12,6 @@ NARROWEST = 40
 
 
 def jobs_json(jobs: Iterable[ShippedJob]) -> list[dict[str, object]]:
-    """Return an object for each job, ready for ``json.dumps``."""
     names = ("name", "title", "writes", "measures", "source", "look_at", "teaches", "run", "path",
              "text")  # fmt: skip
     return [

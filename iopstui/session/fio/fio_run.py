@@ -307,7 +307,6 @@ class FioRun:
         )
 
     def bytes_written_in(self, phase: str) -> int:
-        """Bytes written by a finished phase."""
         if phase == LAYOUT:
             return self._used_bytes()
         return max(self._written_bytes, bytes_written(self.last_status))

@@ -132,7 +132,6 @@ class GuardTime:
 
 
 def _median(values: deque[float]) -> float:
-    """The median; 0 before there are enough values."""
     return median(values) if len(values) == FRAMES else 0.0
 
 

@@ -128,5 +128,4 @@ class SessionProbe:
 
 
 def cost_text() -> str:
-    """The cost of the probe in words."""
     return f"about {COST_US:.1f} µs of CPU per I/O"

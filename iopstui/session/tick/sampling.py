@@ -256,15 +256,14 @@ class Sampling:
         """Look for disturbances of the run of a job of this shape. A point of an experiment has a
         meter of its own, which leaves out the time to settle."""
         # imported here, so that the screen need not wait for it
-        from iopstui.linux.activity.io_users import IoUsers
-        from iopstui.linux.process.cpu_users import CpuUsers
-        from iopstui.model.experiment.disturbance import DisturbanceMeter
+        from iopstui.linux.activity.io_users import disturbance_meter
 
         context = self._context
         self._disturbances = None
         if not context.outcomes.in_experiment:
-            users = CpuUsers().busiest, IoUsers(context.devices, context.roots).most_of
-            self._disturbances = DisturbanceMeter(context.target, shape, *users)
+            self._disturbances = disturbance_meter(
+                context.target, shape, context.devices, context.roots
+            )
 
     def end_run(self) -> tuple[str, ...]:
         """What disturbed the run, in sentences."""

@@ -125,7 +125,6 @@ class FirstView:
 
     @property
     def opens_picker(self) -> bool:
-        """Whether the device picker opens first."""
         return not self.targets if self.pick is None else self.pick
 
     @property

@@ -111,7 +111,6 @@ class ListTable(DataTable[Text]):
         return False
 
     def texts(self, item: Any) -> Iterable[Text]:
-        """The cells of an item."""
         for title, width in self.widths.items():
             column = self._by_title[title]
             text = printable(column.text(item))
@@ -167,7 +166,6 @@ class ListTable(DataTable[Text]):
 
     @property
     def order_text(self) -> str:
-        """The order in words."""
         falls = self._by_title[self.order].sorts == DOWN
         usual, other = ("largest", "smallest") if falls else ("A", "Z")
         return f"{self.order}, {other if self.reverse else usual} first"

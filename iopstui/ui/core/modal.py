@@ -206,7 +206,6 @@ class Modal(ModalScreen[Result]):
         return self.heading if tabs is None else f"{tabs.name} › {tabs.titles[tabs.index]}"
 
     def set_title(self, title: str, note: str = "") -> None:
-        """Set the title on the border, and a note at its lower right."""
         self.heading, self.note = title, note
         below = [screen.heading for screen in self.app.screen_stack if isinstance(screen, Modal)]
         trail = below[: below.index(self.heading)] if self.heading in below else below

@@ -170,7 +170,6 @@ def _queues(device: BlockDevice) -> list[str]:
 
 
 def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
-    """A line with the running job and its progress."""
     line = Line(width, charset).add(" ")
     step = state.step
     if step is None or (job and _was_experiment_s(state)):
@@ -258,7 +257,6 @@ def _wall_clock(state: LiveState) -> list[Piece]:
 
 
 def _end_word(state: LiveState) -> str:
-    """How the last run ended."""
     rows = state.runs.rows
     return "failed" if _failed(state) else rows[-1].ended if rows else DONE
 
@@ -475,7 +473,6 @@ def footer_line(
 
 
 def footer_ends(quit_label: str) -> list[KeyHint]:
-    """The last keys of the footer."""
     return [KeyHint("?", "Help"), KeyHint("q", quit_label)] if quit_label else []
 
 

@@ -183,7 +183,6 @@ class HeatMaps:
 
     @property
     def maps(self) -> tuple[HeatMap, HeatMap]:
-        """The heat map of fio and that of the device."""
         return (self.fio, self.device)
 
     def available(self, state: LiveState, height: int) -> tuple[str, ...]:

@@ -247,7 +247,6 @@ class Dashboard(CanvasScreen):
 
     @property
     def column_seconds(self) -> int:
-        """Seconds per column of the charts."""
         return DOT_SECONDS[self._zoom]
 
     def restore_layout(self, layout: str) -> None:
@@ -919,7 +918,6 @@ class Dashboard(CanvasScreen):
         return chart if same else None
 
     def _is_chosen(self, x: int, y: int) -> bool:
-        """Whether the chosen cell is at this position."""
         heat = self._heat_map_at(x, y)
         return heat is not None and heat.chosen is not None and heat.row_at(y) == heat.chosen.row
 

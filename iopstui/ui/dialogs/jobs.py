@@ -132,7 +132,6 @@ class JobChooser(Picker["str | None"]):
         self._filter(event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Choose the job under the cursor."""
         self.action_take()
 
     def take(self) -> None:

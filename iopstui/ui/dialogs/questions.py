@@ -47,7 +47,6 @@ class Picker(Modal[Result]):
     """The item of each row; ``None`` for a heading."""
 
     def show_items(self, items: Sequence[Any], labels: Iterable[Text], cursor: int = 0) -> None:
-        """Show these items, with the cursor on row ``cursor``."""
         self.items = items
         options = self.query_one(OptionList)
         options.clear_options()

@@ -179,7 +179,6 @@ class Settings(TypeToFilter, Picker[None]):
         self.query_one("#jobs-text", Static).update(text)
 
     def _empty_text(self) -> str:
-        """Why the list is empty."""
         missing = self._state.missing_devices
         if not missing:
             return self._no_tunables

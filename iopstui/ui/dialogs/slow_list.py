@@ -226,7 +226,6 @@ class ListedRequest:
 
     @property
     def kept_reason(self) -> str:
-        """Why the probe kept the request."""
         if self.exemplar.slow:
             return "slow, random" if self.exemplar.sampled else "slow"
         return "random"

@@ -179,7 +179,6 @@ class Canvas(Widget):
         return changed
 
     def _parts_of_row(self, y: int) -> Sequence[_Part]:
-        """The parts on this row, from left to right."""
         if self._by_row is None:
             self._by_row = {}
             visible_lines = [lines for lines in self.lines if lines.shown]
@@ -324,7 +323,6 @@ def _covered_regions(screen: Screen[Any]) -> list[Region]:
 def _uncovered_spans(
     span: tuple[int, int, int], boxes: Iterable[Region]
 ) -> list[tuple[int, int, int]]:
-    """The parts of a row's span that no box covers."""
     y, begin, end = span
     free = [(begin, end)]
     for box in boxes:

@@ -127,7 +127,6 @@ class Line:
         return self
 
     def fill_to(self, column: int, fill: str = " ", style: Style | None = PLAIN) -> Line:
-        """Fill up to ``column``."""
         missing = min(column, self._width) - self.used
         return self.add(fill * missing, style) if missing > 0 else self
 

@@ -57,7 +57,6 @@ WARNING_FROM, CRITICAL_FROM = 70.0, 90.0
 
 
 def load_style(percent: float) -> Style:
-    """The style of a bar that shows a load in percent."""
     if percent >= CRITICAL_FROM:
         return ERROR
     return WARNING if percent >= WARNING_FROM else GOOD

@@ -368,7 +368,6 @@ def _register_theme(app: App[int], name: str) -> str:
 
 
 def few_colours(app: App[int]) -> bool:
-    """Whether the terminal has fewer than 256 colours."""
     return app.console._color_system in (None, ColorSystem.STANDARD)
 
 

@@ -286,7 +286,6 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
             self._start()
 
     def _waits_for(self, plan: Plan) -> bool:
-        """Whether the form is still open and its plan still this one."""
         return plan is self._plan and self.is_attached and not self.is_leaving
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

@@ -43,7 +43,6 @@ def columns(*names: str) -> list[Column]:
 
 
 def figure_columns(figures: Sequence[Figure]) -> list[Column]:
-    """Figures as columns of the screen."""
     made = [figure.screen_column(FIO if figure.name == "iops" else None) for figure in figures]
     return [replace(column, width=max(6, column.width)) for column in made]
 

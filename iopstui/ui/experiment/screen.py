@@ -327,7 +327,6 @@ class ExperimentScreen(CanvasScreen):
         return next(iter(shown), panes[0])
 
     def _keys_of_rest(self, number: int, pane: str) -> str:
-        """The keys for the rows of a pane that do not fit."""
         return "↑ ↓" if pane == self._scrolled_pane() else f"{number}: all"
 
     def _inner_of(self, pane: str) -> Box:
@@ -338,14 +337,12 @@ class ExperimentScreen(CanvasScreen):
         return max(0, self._inner_of(pane).height - (2 if pane in TABLES else 1))
 
     def _has_more(self, pane: str) -> bool:
-        """Whether a pane that is shown has more rows than fit."""
         if pane not in (*TABLES, *TEXTS):
             return False
         visible, width = self._rows_visible(pane), self._inner_of(pane).width
         return bool(visible) and self._row_count(pane, width) > visible
 
     def _rows_needed(self, pane: str, width: int) -> int:
-        """The rows of a whole pane, with its title."""
         return self._row_count(pane, width) + (2 if pane in TABLES else 1)
 
     def _row_count(self, pane: str, width: int) -> int:
@@ -409,7 +406,6 @@ class ExperimentScreen(CanvasScreen):
             )
 
     def _sort_at(self, x: int, y: int) -> bool:
-        """Sort by the title at this cell, if there is one."""
         pane_cell = self._pane_at(x, y)
         if pane_cell is None or pane_cell[2] != 1:
             return False
@@ -423,11 +419,9 @@ class ExperimentScreen(CanvasScreen):
         return True
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Scroll the pane under the mouse."""
         self._scroll(self._pane_of_wheel(event), mouse.SCROLL_ROWS)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Scroll the pane under the mouse."""
         self._scroll(self._pane_of_wheel(event), -mouse.SCROLL_ROWS)
 
     def _pane_of_wheel(self, event: events.MouseEvent) -> str:

@@ -99,18 +99,11 @@ class ExperimentKeys(Part):
 
     @property
     def can_stop(self) -> bool:
-        """Whether the key x stops the shown experiment."""
         return self.background is not None and (self.active or not self.noun)
 
     @property
     def can_renew(self) -> bool:
-        """Whether the key n starts another experiment."""
         return self.background is not None and not self.active and bool(self.noun)
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether its screen is open, with nothing over it."""
-        return self.port.is_shown(self.screen)
 
     def refuses_disturbance(self) -> bool:
         """Whether an experiment must not be disturbed; if so, shows a message."""
@@ -250,12 +243,10 @@ class ExperimentKeys(Part):
         self.begin(background, chosen.experiment, chosen.start_over)
 
     def begin(self, background: Background, ready: Any, start_over: bool = False) -> None:
-        """Start an experiment that has passed its checks."""
         self._jobs.forget_pending()
         self.running_experiment = background.start(ready, self._emit, self.port.state.t, start_over)
 
     def stop(self) -> None:
-        """Stop the experiment; its results are kept."""
         if self.running_experiment is None or not self.running_experiment.active:
             return
         self.running_experiment.stop()

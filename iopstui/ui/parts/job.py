@@ -112,7 +112,6 @@ class JobKeys(Part):
         self._refusals = refusals
 
     def run_or_stop(self) -> None:
-        """Stop the running or requested job, else run the job."""
         session, state = self.port.open_session, self.port.state
         if state.running or session.running or state.next_run.requested:
             state.next_run.cancel()
@@ -211,7 +210,6 @@ class JobKeys(Part):
         self._restart_timer = self.port.call_after(RESTART_DELAY_S, self.restart_with_changes)
 
     def go_on_with(self, option: str, value: str) -> None:
-        """Run the job with another value of an option at once."""
         self._take_refusals()
         self.overrides[option] = value
         self.port.state.next_run.note_change(option, f"{option} {value}")

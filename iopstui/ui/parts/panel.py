@@ -77,7 +77,6 @@ class PanelKeys(Part):
         dashboard.show_fullscreen(None if is_open else tab)
 
     def show_all(self) -> None:
-        """Show all panels again if they fit."""
         if self.port.open_dashboard.fullscreen:
             self.port.open_dashboard.show_fullscreen(None)
 

@@ -62,7 +62,6 @@ class RecordKeys(Part):
 
     @property
     def recording(self) -> bool:
-        """Whether a recording is running."""
         session = self.port.live
         return session is not None and session.recording is not None
 
@@ -254,7 +253,6 @@ class BrowserKeys(Part):
     HIDES = FILE_ACTIONS
 
     def refuses(self, action: Action) -> bool:
-        """Refuse actions that write files."""
         if action.id in FILE_ACTIONS:
             self.port.show_message("info", NOT_HERE)
         return action.id in self.HIDES

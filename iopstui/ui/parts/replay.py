@@ -75,7 +75,6 @@ class ReplayKeys(Part):
 
     @property
     def mode(self) -> str | None:
-        """Always REPLAY."""
         return REPLAY
 
     @property

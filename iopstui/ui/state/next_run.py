@@ -38,7 +38,6 @@ class NextRun:
         return duplicate
 
     def without_changes(self) -> NextRun:
-        """A copy without the changed options."""
         return NextRun(self.requested, self._after)
 
     @property
@@ -54,11 +53,9 @@ class NextRun:
         self.changes.clear()
 
     def note_change(self, option: str, change: str) -> None:
-        """Note a change of ``option`` for which no run was requested yet."""
         self.changes[option] = change
 
     def forget_changes(self) -> None:
-        """Forget the changes for which no run was requested."""
         self.changes.clear()
 
     def cancel(self) -> None:
@@ -125,12 +122,10 @@ class OptionSteps:
 
     @property
     def name(self) -> str:
-        """A short name of the option."""
         knob = BY_OPTION.get(self.option)
         return knob.mark_name if knob is not None else self.option
 
     def start_run(self, t: float, title: str, options: Mapping[str, str]) -> None:
-        """Note the start of a run with these options."""
         known = {name: value for name, value in options.items() if name not in SEQUENCE}
         for option, knob in BY_OPTION.items():
             value = options.get(option) or title_value(knob, title)

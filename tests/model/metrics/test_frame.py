@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from fio_recordings import frames, statuses
 
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics import frame as frame_module
-from iopstui.model.metrics.cpus import CpuFrame, CpuFrames, busy_of, rate_of
+from iopstui.model.metrics.cpus import CpuFrame, rate_of
 from iopstui.model.metrics.fields import BY_ID
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.rates import cpu_load, per_second
@@ -176,37 +175,18 @@ def in_one_go(now: KernelSample, before: KernelSample, ipi: KernelSample) -> dic
     }  # fmt: skip
 
 
-def each_way(found: list[Frame]) -> list[Frame]:
-    """The same frames, after reading their CPUs in different ways and orders."""
-    for n, frame in enumerate(found):
-        asked = [len, list, busy_of, partial(rate_of, name="ipi_s"), dict, len, repr]
-        for ask in asked[n:] + asked[:n]:
-            ask(frame.cpus)
-    return found
-
-
-def test_what_is_made_when_asked_for_is_the_same() -> None:
+def test_figures_of_cpus() -> None:
     gone = {0: CpuTimes(250, 0, 0, 310, 40, 0, 0, 0), 2: CpuTimes(1, 0, 0, 1, 0, 0, 0, 0)}
     samples = [kernel(1), kernel(2), kernel(3, cpus=gone, ipi=None, ipi_ns=None), kernel(4)]
     ticks = [tick(n, kernel=sample) for n, sample in enumerate(samples, 1)]
     before = zip(samples, samples[1:], [samples[0], samples[1], samples[1]], strict=False)
     whole = [in_one_go(now, then, ipi) for then, now, ipi in before]
-    for found in (build(*ticks), each_way(build(*ticks))):
-        for frame, cpus in zip(found[1:], whole, strict=True):
-            for name in ("ipi_s", "block_s", "irq_s"):
-                rates = {c: getattr(one, name) for c, one in cpus.items()}
-                have = {cpu: rate for cpu, rate in rates.items() if rate is not None}
-                assert rate_of(frame.cpus, name) == rate_of(cpus, name) == have
-            assert busy_of(frame.cpus) == busy_of(cpus)
-            assert [*frame.cpus] == [*cpus] and len(frame.cpus) == len(cpus)
-            assert frame.cpus == cpus and repr(frame.cpus) == repr(cpus)
-
-
-def test_cpus_that_were_made_hold_no_sample() -> None:
-    cpus = build(tick(1), tick(2))[1].cpus
-    assert isinstance(cpus, CpuFrames) and cpus.unbuilt() is not None
-    assert cpus[0].irq_s == 100
-    assert cpus.unbuilt() is None
+    for frame, cpus in zip(build(*ticks)[1:], whole, strict=True):
+        for name in ("ipi_s", "block_s", "irq_s"):
+            rates = {c: getattr(one, name) for c, one in cpus.items()}
+            have = {cpu: rate for cpu, rate in rates.items() if rate is not None}
+            assert rate_of(frame.cpus, name) == have
+        assert [*frame.cpus] == [*cpus] and frame.cpus == cpus
 
 
 def test_after_a_late_document_the_kernel_covers_fios_interval() -> None:

@@ -101,7 +101,6 @@ class BpfCapture:
                            for n in range(programs.TOTAL + 1)), lost)  # fmt: skip
 
     def counts(self) -> CaptureCounts:
-        """The present counts."""
         return CaptureCounts(*(self._counter(at) for at in (
             programs.MISSED, programs.REQUEUED, programs.UNKNOWN)))  # fmt: skip
 

@@ -368,5 +368,4 @@ def _bytes(count: int) -> str:
 
 
 def _safe_text(text: str) -> str:
-    """Make a text from elsewhere safe for a comment: one line."""
     return printable(text) or "?"

@@ -302,7 +302,6 @@ def _by_process(workloads: Sequence[Workload]) -> Iterable[Sequence[Stream]]:
 
 
 def _join_streams(streams: Sequence[Stream], seconds: float, windows: int) -> Stream:
-    """Join several streams to one of ``seconds``."""
     ios = sum(stream.ios for stream in streams)
     regions, region_bytes = _regions(streams)
     return Stream(

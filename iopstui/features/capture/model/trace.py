@@ -50,12 +50,10 @@ class Trace:
 
     @property
     def reads(self) -> int:
-        """The number of reads."""
         return sum(kind == READ for _, kind, _, _ in self.requests)
 
     @property
     def writes(self) -> int:
-        """The number of writes."""
         return sum(kind == WRITE for _, kind, _, _ in self.requests)
 
     @property
@@ -122,7 +120,6 @@ def _regions(sector: int, shape: int) -> range:
 
 
 def trace_lines(trace: Trace) -> Iterator[str]:
-    """The trace as lines of fio's iolog."""
     yield HEADER
     yield f"0 {FILE} add"
     yield f"0 {FILE} open"

@@ -269,7 +269,6 @@ class WorkloadCounter:
                    for stream in self._streams.values())  # fmt: skip
 
     def begin(self, time_ns: int) -> None:
-        """Begin the first window at this time."""
         self._first_window = time_ns // WINDOW_NS
 
     def add(

@@ -138,7 +138,6 @@ def parse_pod(row: Object) -> Pod:
 
 
 def _waiting_text(pods: Sequence[Pod], ready: Sequence[Pod]) -> str:
-    """Which pods are not running yet, in words."""
     not_ready = [printable(f"{pod.name} ({pod.reason})") for pod in pods if pod not in ready]
     names = first_of(not_ready, MAX_NAMED)
     return f"{len(ready)} of {len(pods)} pods run: {names} do not yet"

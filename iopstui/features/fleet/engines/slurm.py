@@ -94,7 +94,6 @@ def _split_options(options: str) -> list[str]:
 
 
 def _node_options(hosts: str) -> list[str]:
-    """The option of salloc for named nodes."""
     if hosts == SLURM:
         return []
     names = [node.name for node in parse_nodes(hosts)]

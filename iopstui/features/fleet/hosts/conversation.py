@@ -98,7 +98,6 @@ class Conversation:
 
 
 def parse_order(line: bytes) -> Object | None:
-    """The order in a line; ``None`` if the line is not an order."""
     order = parse_object(line, exact=True)
     return order if order is not None and is_order(order) else None
 

@@ -92,7 +92,6 @@ def shared_name(entry: MountEntry, size_bytes: int) -> str:
 
 
 def parse_space_needs(row: Mapping[str, Any]) -> list[SpaceNeed] | None:
-    """The space needs in a host's answer; ``None`` if it is malformed."""
     rows = row.get("needs")
     if not isinstance(rows, list):
         return None

@@ -87,7 +87,6 @@ def _shared_disk_conflicts(
 
 
 def _same_area(disk: Object, other: Object) -> bool:
-    """Whether both hosts write to the same bytes of the disk."""
     return disk.get("area") is not None and disk.get("area") == other.get("area")
 
 

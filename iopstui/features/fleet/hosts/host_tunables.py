@@ -240,7 +240,6 @@ class HostTunables:
         self.requested = False
 
     def start_session(self) -> None:
-        """Begin another session of the hosts."""
         self.by_host = {}
         if self._pending is not None:
             self._pending.deadline_s = 0.0

@@ -91,7 +91,6 @@ class Member:
         return None if self._start_ns is None else (time.monotonic_ns() - self._start_ns) / 1e9
 
     def send_order(self, order: Object) -> None:
-        """Send it an order."""
         self.link.send(json.dumps(order).encode() + b"\n")
 
     def ask_time(self) -> None:
@@ -347,18 +346,8 @@ class Link:
         """Send data now, or as soon as the other side reads."""
         if self.in_fd < 0 or len(self.unsent) >= MAX_UNSENT:
             return
-        if not self.unsent:
-            # usually everything is written at once
-            try:
-                data = data[os.write(self.in_fd, data[:WRITE_BYTES]) :]
-            except BlockingIOError:
-                pass
-            except OSError:
-                self.hang_up()
-                return
-        if data:
-            self.unsent += data
-            self.flush()
+        self.unsent += data
+        self.flush()
 
     def flush(self) -> bool:
         """Send more of the unsent data. Returns False if some remains."""
@@ -398,9 +387,6 @@ class Link:
         """The lines that this data completes; a line that is too long is left out."""
         complete = data.split(b"\n")
         rest = complete.pop()
-        if not rest and not self._partial_line and not self._skipping:
-            # the usual case
-            return complete
         lines = []
         for line in complete:
             if not self._skipping:

@@ -192,7 +192,6 @@ def _check_size(text: str) -> None:
 
 
 def _range_size(word: str, part: str) -> int:
-    """How many numbers a range has."""
     match = _RANGE.fullmatch(part)
     step = int(match[3] or 1) if match is not None else 0
     if match is None or step < 1:
@@ -233,7 +232,6 @@ def _expand_by_program(text: str) -> Iterable[str]:
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
-    """Run a program; ``None`` if it is not installed."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S,
                               check=False)  # fmt: skip

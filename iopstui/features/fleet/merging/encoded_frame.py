@@ -98,17 +98,14 @@ class EncodedFrame:
 
     @property
     def fio(self) -> bool:
-        """Whether the frame has figures of fio."""
         return self.first[0] == 1
 
     @property
     def ios(self) -> int:
-        """The I/Os of all directions."""
         return self.first[1]
 
     @property
     def bytes(self) -> int:
-        """The bytes of all directions."""
         return self.first[2]
 
     @property

@@ -125,7 +125,6 @@ class HostTimeline:
         self.longest_s = 0.0
         self._keep_bins = keep_bins
         self._interval_s = interval_s
-        self._complete_s = COMPLETE_SHARE * interval_s
         self._origin_ms: float | None = None
         self._newest_t: float | None = None
         self._open_interval: HostInterval | None = None
@@ -190,10 +189,6 @@ class HostTimeline:
         self, data: HostSums | EncodedFrame, number: int, seconds: float, flags: set[str],
         util: float | None, fio: bool,
     ) -> list[HostInterval]:  # fmt: skip
-        if self._open_interval is None and not flags and seconds >= self._complete_s:
-            # the usual case: the frame is a whole second
-            self._expected_from(number)
-            return [HostInterval(self.name, number, data, seconds, flags, util=util)]
         completed = self._begin_interval(number)
         interval = self._open_interval
         assert interval is not None

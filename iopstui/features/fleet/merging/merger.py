@@ -218,7 +218,6 @@ class Merger:
     # -- seconds
 
     def _open_second(self, number: int) -> _OpenSecond | None:
-        """The second if it is still open, else ``None``."""
         if self._next_number is not None and number < self._next_number:
             return None
         if number > self._newest_number:
@@ -353,7 +352,6 @@ class Merger:
             yield self._close(self._next_to_close())
 
     def _next_to_close(self) -> int:
-        """The second to close next."""
         first, following = min(self._open_seconds), self._next_number
         if following is not None and first - following <= LONGEST_GAP:
             return following

@@ -62,7 +62,6 @@ _EVENT_TYPES: Mapping[str, type] = {
 
 
 def target_of(session: Object | None) -> Target:
-    """A host's target, from its session line."""
     row = session or {}
     path = printable(str(row.get("target") or ""))
     devices = tuple(printable(str(value)) for value in row.get("devices") or ())
@@ -130,7 +129,6 @@ def _finding(row: Mapping[str, Any]) -> Finding:
 
 
 def read_answer(row: Mapping[str, Any]) -> Answer | None:
-    """The answer in a host's line; ``None`` if the line is not an answer."""
     values = row.get("answer")
     if not isinstance(values, dict):
         return None

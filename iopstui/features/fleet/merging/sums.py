@@ -154,11 +154,6 @@ def scaled_integer(value: Any, scale: int = 1) -> int:
     else."""
     if value is None:
         return 0
-    if type(value) is int and scale == 1:
-        # the usual case
-        if 0 <= value <= MAX_COUNT:
-            return value
-        raise MalformedRow("a figure is impossible")
     if type(value) not in (int, float):
         raise MalformedRow("a figure is not a number")
     try:
@@ -298,7 +293,6 @@ class DirectionSum:
 
     @property
     def main(self) -> LatencySum:
-        """The latencies of ``main_kind``."""
         return self.latency(self.main_kind)
 
 
@@ -502,7 +496,6 @@ def _device(row: Mapping[str, Any], hosts: int) -> DeviceSum:
 
 
 def add_counts(counts: dict[str, int], more: Mapping[str, int]) -> None:
-    """Add counts by name."""
     for name, count in more.items():
         counts[name] = counts.get(name, 0) + count
 

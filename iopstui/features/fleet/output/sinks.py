@@ -62,7 +62,6 @@ note."""
 
 
 def mib_number(bytes_s: float | None) -> str:
-    """Bytes per second, as MiB per second."""
     return number(None if bytes_s is None else bytes_s / MIB)
 
 

@@ -182,7 +182,6 @@ class Agent:
         return self._completed and event.interrupted and not event.error
 
     def _report_missing_probe(self) -> None:
-        """Report once why a requested probe does not run."""
         reason = self._session.no_probe if self._session is not None else ""
         if reason != self._probe_problem:
             self._probe_problem = reason
@@ -263,7 +262,6 @@ def _first_disk(session: LiveSession) -> str:
 
 
 def _tunable_values(session: LiveSession, name: str) -> dict[str, str]:
-    """A tunable's value on each disk."""
     state = next((knob for knob in session.knobs() if knob.name == name), None)
     return {} if state is None else dict(state.by_disk or ((_first_disk(session), state.now),))
 
@@ -288,7 +286,6 @@ def trim_frame(row: Object) -> Object:
 
 
 def _probe_sums(part: Any) -> Any:
-    """The probe's sums over all devices."""
     if part is None:
         return None
     kinds = {kind: part[kind] for kind in KINDS}

@@ -61,7 +61,6 @@ class AgentOrders:
         return {**order, "frames": LINES} if self._record else order
 
     def _part_options(self, node: Node, hosts: int) -> list[str]:
-        """The options that give each host its own part of the target."""
         if self._rotation is None:
             return []
         number = (self._positions[node.name] + self._rotation) % hosts + 1

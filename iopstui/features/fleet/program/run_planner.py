@@ -109,7 +109,6 @@ class RecordFile:
                 self._give_up(error)
 
     def close(self) -> None:
-        """Close the file."""
         file, self._file = self._file, None
         if file is not None:
             try:
@@ -264,12 +263,10 @@ class FleetRecorder:
             self._file.write_row(row)
 
     def write_host_row(self, name: str, row: Object) -> None:
-        """Write a line that this host has sent."""
         if self._file is not None:
             self._file.write_row({**row, "host": name})
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not None:
             self._file.close()
         while self._warnings:
@@ -357,7 +354,6 @@ class FleetRunPlanner:
         )  # fmt: skip
 
     def note_failure(self, error: IopstuiError) -> None:
-        """Record that a run could not be planned."""
         self._recorder.write(run_over_object(error.exit_code, [error.message]))
 
     def _with_tunables(self, node: Node, order: Object) -> Object:

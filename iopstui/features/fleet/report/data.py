@@ -221,7 +221,6 @@ def runs_of(
 
 
 def _messages(row: Object) -> tuple[str, ...]:
-    """The messages at the end of a run."""
     said = row.get("said")
     texts = said[:MAX_MESSAGES] if isinstance(said, list) else []
     return tuple(printable(str(message)) for message in texts)

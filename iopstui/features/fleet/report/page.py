@@ -182,7 +182,6 @@ Figures = Mapping[str, float | None]
 
 
 def charts(data: FleetReportData) -> list[str]:
-    """The charts that have values."""
     if not data.seconds:
         return []
     times = Times(0.0, max(data.length_s, data.interval_s))

@@ -135,7 +135,6 @@ class FleetApp(IopstuiApp):
     # -- start and end
 
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
-        """Make the dashboard, with the totals of all hosts."""
         self.source.all = state
         return FleetScreen(self.source, state, self.charset, self.strip)
 

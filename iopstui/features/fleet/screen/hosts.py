@@ -226,7 +226,6 @@ class HostsView:
         return hosts > max(FEW_HOSTS, rows) if self.as_map is None else self.as_map
 
     def matching_hosts(self, fleet: FleetState) -> list[HostState]:
-        """The hosts that match the filter, by name."""
         key = (len(fleet.hosts), self.filter_text)
         if key != self._filter_cache[0] or self._hosts is not fleet.hosts:
             self._hosts = fleet.hosts

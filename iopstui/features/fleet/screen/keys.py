@@ -119,7 +119,6 @@ class FleetKeys(Part):
             ))  # fmt: skip
 
     def _confirm_change(self, name: str, value: str) -> None:
-        """Ask the user to confirm a change on all hosts."""
         # imported here, because the help of a single machine's screen loads this module without a
         # fleet
         from iopstui.features.fleet.fleet_state import natural_key

@@ -127,7 +127,6 @@ def busiest_use(uses: Sequence[DiskUse]) -> DiskUse | None:
 
 
 def slowest(requests: Iterable[Exemplar]) -> list[Exemplar]:
-    """The slowest of these requests, slowest first."""
     return nlargest(MAX_SLOWEST, requests, key=lambda request: request.total_ns)
 
 

@@ -344,7 +344,6 @@ def _run_names(names: Iterable[str]) -> set[str]:
 
 
 def _figures_by_key(step: Page) -> Iterator[tuple[str, Iterable[str]]]:
-    """Each key of a page, with the figures that its value uses."""
     for key, formula in (("when", step.when), ("needs", step.needs)):
         if formula is not None:
             yield key, formula.names
@@ -436,7 +435,6 @@ class Section:
         return default
 
     def number(self, key: str, default: float | None, low: float, high: float) -> float:
-        """The value of a key as a number from ``low`` to ``high``."""
         text = self.text(key, None if default is None else str(default))
         try:
             value = float(text)
@@ -447,7 +445,6 @@ class Section:
         return value
 
     def formula(self, key: str) -> Formula | None:
-        """The value of a key as a formula; ``None`` if it is missing."""
         if key not in self.keys:
             return None
         try:

@@ -244,7 +244,7 @@ def _compare(op: ast.cmpop, left: Value | None, right: Value | None) -> bool | N
     if left is None or right is None:
         return None
     if isinstance(op, (ast.Eq, ast.NotEq)):
-        is_equal = left == right and _type_of(left) is _type_of(right)
+        is_equal = left == right and type(left) is type(right)
         return is_equal if isinstance(op, ast.Eq) else not is_equal
     left_number, right_number = _number(left), _number(right)
     return (
@@ -252,10 +252,6 @@ def _compare(op: ast.cmpop, left: Value | None, right: Value | None) -> bool | N
         if left_number is None or right_number is None
         else _ORDER[type(op)](left_number, right_number)
     )
-
-
-def _type_of(value: Value) -> type:
-    return type(value)
 
 
 def _call_function(node: ast.Call, lookup: Lookup) -> Value | None:

@@ -49,7 +49,6 @@ def load_lesson(path: Path) -> Lesson:
 
 
 def shipped_lessons() -> tuple[Lesson, ...]:
-    """All shipped lessons, in order."""
     return tuple(load_lesson(path) for path in lesson_paths().values())
 
 

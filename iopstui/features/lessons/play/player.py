@@ -161,7 +161,6 @@ class LessonJobs:
 
 
 def figures_of_page(step: Page) -> set[str]:
-    """The figures that a page shows or judges."""
     names = {name for text in step.paragraphs for name in text.names}
     if isinstance(step, FiguresPage):
         names |= {f"{run}.{figure}" for run in step.runs for figure in step.figures}
@@ -345,7 +344,6 @@ class LessonRun(LessonState):
                 return
 
     def _is_shown(self, step: Page) -> bool:
-        """Whether a page is shown: its content, or why it can't be shown here."""
         if step.when is not None and step.when.as_boolean(self.lookup) is not True:
             return False
         if step.needs is not None and step.needs.as_boolean(self.lookup) is not True:

@@ -89,7 +89,6 @@ class LessonProgress:
         return next((s for s in steps if (s.kind, s.name) == (page.kind, page.name)), None)
 
     def verdicts(self, page: ShownPage) -> list[AnswerVerdict]:
-        """The verdicts on the questions that a page answers."""
         step = self.step_of(page)
         names = step.answers if isinstance(step, AnswerPage) else ()
         return self.run.verdicts(names)

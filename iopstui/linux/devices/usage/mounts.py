@@ -273,7 +273,6 @@ class DeviceFinder:
         self._roots = roots
 
     def by_number(self, major: int, minor: int) -> str | None:
-        """The device with this number."""
         return self._numbers.get((major, minor))
 
     def by_path(self, path: str) -> str | None:

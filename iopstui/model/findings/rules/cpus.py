@@ -25,7 +25,6 @@ from iopstui.model.findings.evidence import (
 )
 from iopstui.model.findings.figures import device_figures
 from iopstui.model.findings.finding import Finding, cpus_text, device_names_text
-from iopstui.model.metrics.cpus import steal_of
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.request_path import crossing_share
 from iopstui.model.rates import fmean
@@ -60,7 +59,8 @@ def cpu_steal(evidence: Evidence) -> Finding | None:
     percents: dict[int, list[float]] = {cpu: [] for cpu in cpus}
     for frame in reversed(frames):
         # there may be hundreds of CPUs: leave out those that lost little in one second
-        steal = steal_of(frame.cpus, percents)
+        loads = {cpu: frame.cpus[cpu].load for cpu in percents if cpu in frame.cpus}
+        steal = {cpu: load.steal for cpu, load in loads.items() if load is not None}
         percents = {
             cpu: [*later, steal[cpu]] if cpu in steal else later
             for cpu, later in percents.items() if steal.get(cpu, STEAL_PERCENT) >= STEAL_PERCENT

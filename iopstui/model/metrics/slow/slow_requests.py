@@ -61,7 +61,6 @@ def completion_second(exemplar: Exemplar, probe: ProbeInterval, t: float) -> flo
 
 
 def slowest(exemplars: Iterable[Exemplar], count: int) -> list[Exemplar]:
-    """The slowest of these requests."""
     return nlargest(count, exemplars, key=lambda request: request.total_ns)
 
 
@@ -105,7 +104,6 @@ class SlowestTotal:
                 self._add_sampled(_sampling_key(request, counts[request.kind]), request)
 
     def join(self, later: SlowestTotal) -> None:
-        """Add the requests of later frames."""
         for rows in later._slowest.values():
             for t, request in rows:
                 self._add(t, request)

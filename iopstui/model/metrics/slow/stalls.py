@@ -125,7 +125,6 @@ class StallWatch:
         return start, None if before is None and busy > _FULLY_BUSY else start
 
     def _end(self, name: str, now: float | None) -> Iterator[Stall]:
-        """End a stall. ``now`` is ``None`` if the disk has gone."""
         open_stall = self._open.pop(name)
         if open_stall.stall.seconds >= MIN_STALL_S:
             at_most = None

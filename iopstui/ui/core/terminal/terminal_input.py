@@ -137,7 +137,6 @@ class KeysInOrder(App[int]):
 
 
 async def _wait_until_idle(node: MessagePump) -> None:
-    """Wait until ``node`` has handled all its current messages."""
     idle = asyncio.Event()
     if node.call_later(idle.set):
         with contextlib.suppress(asyncio.TimeoutError):
@@ -193,7 +192,6 @@ class MetaKey(events.Key):
 
 
 def limit_size(size: Size) -> Size:
-    """The size of a terminal, within the limits."""
     return Size(min(size.width, MAX_COLUMNS), min(size.height, MAX_ROWS))
 
 

@@ -168,7 +168,6 @@ def _name_width(width: int, others: int) -> int:
 
 
 def _process_probe(state: LiveState) -> ProbeInterval | None:
-    """The probe's interval, if the probe counts processes."""
     probe = state.probe
     return probe if probe is not None and PROCESSES in probe.parts else None
 

@@ -44,7 +44,6 @@ COLUMNS = (
 
 @lru_cache
 def _columns_with(irq: bool, jobs: bool) -> tuple[Column, ...]:
-    """The columns, without those in which no CPU has a value."""
     empty = ["irq"] * (not irq) + ["job"] * (not jobs)
     return tuple(column for column in COLUMNS if column.title not in empty)
 
@@ -274,7 +273,6 @@ def _measure(
 
 
 def _busiest_text(row: GridRow, width: int) -> str:
-    """The busiest CPUs, as many as fit."""
     text = row.busiest_text
     busiest, _, total = text.partition(" of ")
     while len(text) > width and ", " in busiest:

@@ -101,7 +101,6 @@ def rows(state: LiveState, target: Target, width: int, height: int, charset: Cha
 
 
 def row_count(target: Target) -> int:
-    """How many rows the panel has for figures."""
     if target.only_shares:
         return share_row_count(target)
     return len(target.layers) + (len(target.devices_below) > 1)

@@ -68,7 +68,6 @@ class PanelData:
 
     @property
     def seconds_of_use(self) -> list[Mapping[str, DiskRates]]:
-        """The rates of the disks in the seconds that ``use`` covers."""
         seconds = max(1, round(self.use.seconds)) if self.use is not None else 1
         return [entry.frame.disks for entry in [*self.state.recent_seconds][-seconds:]]
 

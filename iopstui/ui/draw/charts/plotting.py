@@ -375,7 +375,6 @@ def _draw_lines(
 
 
 def _line_dots(start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    """The dots of a straight line, both ends included."""
     steps = max(abs(end[0] - start[0]), abs(end[1] - start[1]), 1)
     for step in range(steps + 1):
         yield (start[0] + round((end[0] - start[0]) * step / steps),
@@ -434,7 +433,6 @@ def picture(dots: Sequence[int], rows: int, marker: str) -> list[str]:
 def _dots(
     heights: Mapping[int, float], first: int, count: int, rows: int, joined: bool
 ) -> list[int]:
-    """A number for each column of dots."""
     dots = [0] * count
     before: tuple[int, int] | None = None
     for at in range(-1, count + 1):
