@@ -103,7 +103,7 @@ def test_the_single_file_program_runs(program: Path, home: Path) -> None:
     assert process.returncode == 0 and process.stdout.startswith("t,wall_ms,utc"), process.stderr
     # requirements of the screen, including compiled modules
     (unpacked,) = (home / ".cache" / "iopstui").iterdir()
-    needed = "import sys; sys.path[:0] = sys.argv[1:]; import plotext, iopstui.ui.app"
+    needed = "import sys; sys.path[:0] = sys.argv[1:]; import plotext, psutil, iopstui.ui.app"
     process = subprocess.run(
         [sys.executable, "-I", "-S", "-c", needed, str(unpacked)], capture_output=True, text=True
     )

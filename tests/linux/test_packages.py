@@ -27,7 +27,7 @@ def test_a_run_needs_no_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in SCREEN_PACKAGES:
+    for name in ("psutil", *SCREEN_PACKAGES):
         monkeypatch.setitem(sys.modules, name, None)
     options = ("--set", "runtime=1", "--size", "1m", "--format", "jsonl")
     assert cli.main(["run", "--job", "randread-4k", *options]) == 0, capsys.readouterr().err
