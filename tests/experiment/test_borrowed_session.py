@@ -31,7 +31,8 @@ from iopstui.preflight.staging import LentScratch
 from iopstui.session.live import LiveSession
 
 # pauses: at full speed fio takes a CPU from parallel tests
-PACED = {"thinktime": "20000", "thinktime_blocks": "20", "clocksource": "clock_gettime"}
+PACED = {"thinktime": "20000", "thinktime_blocks": "20", "clocksource": "clock_gettime",
+         "disk_util": "0"}  # fmt: skip
 PLAN = Plan(("randread-4k",), PACED, (parse_axis("iodepth=1,4"),), settle=0.0, measure=0.6)
 
 

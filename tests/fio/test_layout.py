@@ -20,6 +20,7 @@ def only(text: str) -> dict[str, str]:
     assert len(sections) == 1
     options = dict(sections[0].options)
     assert options.pop("clocksource") == "clock_gettime"
+    assert options.pop("disk_util") == "0"
     return options
 
 

@@ -30,7 +30,8 @@ from iopstui.session.run_preparation import RunOrder, StopFirst
 from iopstui.session.run_rows import add_run_event
 
 # pauses: at full speed fio takes a CPU from parallel tests
-PACED = {"thinktime": "20000", "thinktime_blocks": "20", "clocksource": "clock_gettime"}
+PACED = {"thinktime": "20000", "thinktime_blocks": "20", "clocksource": "clock_gettime",
+         "disk_util": "0"}  # fmt: skip
 SECOND = 10**9
 
 

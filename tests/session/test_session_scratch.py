@@ -26,7 +26,8 @@ from iopstui.session.live import LiveSession
 from iopstui.session.run_preparation import SessionScratch, StopFirst
 
 # pauses: at full speed fio takes a CPU from parallel tests
-PACED = {"thinktime": "20000", "thinktime_blocks": "20", "clocksource": "clock_gettime"}
+PACED = {"thinktime": "20000", "thinktime_blocks": "20", "clocksource": "clock_gettime",
+         "disk_util": "0"}  # fmt: skip
 
 
 @pytest.fixture

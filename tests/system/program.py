@@ -23,10 +23,11 @@ WITHIN_S = 45.0
 LONG_S = 300.0
 """Timeout of a command that ends by itself: 24 runs take over a minute on a busy machine."""
 UNHURRIED = ("--set", "thinktime=100000", "--set", "thinktime_blocks=50",
-             "--set", "clocksource=clock_gettime")  # fmt: skip
+             "--set", "clocksource=clock_gettime", "--set", "disk_util=0")  # fmt: skip
 """Options for tests that do not check figures. At full speed fio takes a CPU from parallel tests
-and 0.1 s to calibrate the CPU clock. Pauses are few and long, because fio busy-waits in short ones
-(also in those of rate_iops, which besides aborts some jobs)."""
+and 0.1 s to calibrate the CPU clock, and for ``disk_util``, which iopstui does not read, it looks
+through all block devices of the machine (0.1 s for 200). Pauses are few and long, because fio
+busy-waits in short ones (also in those of rate_iops, which besides aborts some jobs)."""
 
 MOVED = 64 << 10
 """Bytes: more than fio reads at startup, less than it moves before its first pause."""

@@ -16,7 +16,7 @@ from program import UNHURRIED, WITHIN_S, events, iopstui, start, wait_for_fio_io
 MIB = 1 << 20
 # at this rate the pauses between fio's writes are long enough to sleep
 WRITES = ("--job", "randwrite-4k", "--size", "8m", "--set", "rate=10m", "--set", "bs=64k",
-          "--set", "clocksource=clock_gettime")  # fmt: skip
+          "--set", "clocksource=clock_gettime", "--set", "disk_util=0")  # fmt: skip
 
 
 def test_a_run_ends_before_it_exceeds_the_budget(workdir: Path) -> None:
@@ -35,7 +35,7 @@ def test_a_sweep_ends_with_complete_points(workdir: Path) -> None:
     # not. Without a free CPU, more points are needed to reach the budget
     result = iopstui("sweep", "--job", "randwrite-4k", "--size", "8m", "--set", "bs=64k",
                      "--set", "thinktime=100ms", "--set", "thinktime_blocks=16",
-                     "--set", "clocksource=clock_gettime", "--axis", "iodepth=1,2,3,4,5,6,7,8",
+                     "--set", "clocksource=clock_gettime", "--set", "disk_util=0", "--axis", "iodepth=1,2,3,4,5,6,7,8",
                      "--settle", "0", "--measure", "1", "--write-budget", "32m",
                      "--format", "jsonl", cwd=workdir)  # fmt: skip
     assert result.returncode == 1, result.stderr
