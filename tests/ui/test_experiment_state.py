@@ -55,7 +55,7 @@ def test_the_message_counts_the_planned_runs(plan: Plan, count: str) -> None:
     state = LiveState()
     for event in [*run_events(plan, 2), ExperimentFinished(99.0, 2, plan.points, interrupted=True)]:
         state.apply(event)
-    assert state.log.entries[-1].text == f"interrupted: 2 of {count} measured"
+    assert state.log.entries[-1].text == f"interrupted: 2 of {count} measured in 1 min 39 s"
 
 
 def test_repeats_share_one_row_and_failures_are_counted() -> None:
