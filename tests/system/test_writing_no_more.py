@@ -35,7 +35,8 @@ def test_a_sweep_ends_with_complete_points(workdir: Path) -> None:
     # not. Without a free CPU, more points are needed to reach the budget
     result = iopstui("sweep", "--job", "randwrite-4k", "--size", "8m", "--set", "bs=64k",
                      "--set", "thinktime=100ms", "--set", "thinktime_blocks=16",
-                     "--set", "clocksource=clock_gettime", "--set", "disk_util=0", "--axis", "iodepth=1,2,3,4,5,6,7,8",
+                     "--set", "clocksource=clock_gettime", "--set", "disk_util=0",
+                     "--axis", "iodepth=1,2,3,4,5,6,7,8",
                      "--settle", "0", "--measure", "1", "--write-budget", "32m",
                      "--format", "jsonl", cwd=workdir)  # fmt: skip
     assert result.returncode == 1, result.stderr
