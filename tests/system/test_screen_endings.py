@@ -43,7 +43,7 @@ def test_the_scratch_file_kept_for_the_next_run_is_removed(
 ) -> None:
     args = ("live", ".", "--job", "randread-4k", "--set", "runtime=1", "--size", "4m")
     with screen(workdir, *args, *UNHURRIED) as terminal:
-        terminal.wait_for_text("r runs it again")
+        terminal.wait_for_text("Run 1 ended")
         assert len(list(workdir.iterdir())) == 1
         below = child_processes(terminal.process.pid)
         terminal.process.send_signal(number)
