@@ -51,6 +51,7 @@ _TIMES = ("runtime", "timeout", "ramp_time", "startdelay", "time_based")
 """How long a run measures, which changes nothing in what it measures."""
 _OTHERS_DID = r"others did at least (\S+(?: [KMGT]?i?B)?) of .*?( I/Os)? a second on ([^ ,]+)"
 _FULL_CPU = r"CPU [\d, -]+ (?:was|were) full"
+MOST_NAMED = 8
 DISTURBED = "~"
 """Mark before a run, or a point, that was disturbed; its outcome says by what."""
 MEAN = MEANS["clat"].screen_column(id="mean_ns", width=6, rank=7, read=None)
@@ -212,7 +213,9 @@ def run_table_rows(rows: Sequence[RunRow]) -> Iterator[str]:
     yield head_line(columns)
     for row in rows:
         yield row_line(columns, row)
-    for row in rows:
-        if row.disturbed:
-            text = f"{DISTURBED} run {row.step} was disturbed: {'; '.join(row.disturbed)}"
-            yield from wrapped(printable(text), 1, 3, WIDTH).split("\n")
+    disturbed = [row for row in rows if row.disturbed]
+    for row in disturbed[-1:]:
+        text = f"{DISTURBED} run {row.step} was disturbed: {'; '.join(row.disturbed)}"
+        if others := [f"run {row.step}" for row in disturbed[:-1]]:
+            text += f". So were {f.first_of(others, MOST_NAMED)}"
+        yield from wrapped(printable(text), 1, 3, WIDTH).split("\n")

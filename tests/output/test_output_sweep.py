@@ -14,7 +14,12 @@ from iopstui.cli.runs.experiment import confirm, failed_text
 from iopstui.events import PointFailed
 from iopstui.experiment.setup import _first_values, length_text
 from iopstui.model.experiment.expectation import Outcome, parse_expectation
-from iopstui.model.experiment.load_curve import conclusions, curve_text, load_curves
+from iopstui.model.experiment.load_curve import (
+    conclusions,
+    curve_text,
+    further_loads,
+    load_curves,
+)
 from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.output.experiment.sink import ExperimentCsv, JsonLines
 from iopstui.output.experiment.sweep import (
@@ -44,7 +49,12 @@ def test_a_knee_outside_the_range_is_reported() -> None:
     below = Plan(("j",), {}, (parse_axis("iodepth=1,2,4"),))
     assert "try larger values" in curve_text(load_curves(below, finished(below))[0])
     above = Plan(("j",), {}, (parse_axis("iodepth=64,128,256"),))
-    assert "the smallest measured" in curve_text(load_curves(above, finished(above))[0])
+    assert "(the smallest measured: try smaller values)" in curve_text(
+        load_curves(above, finished(above))[0]
+    )
+    assert further_loads(above, load_curves(above, finished(above))) == "iodepth=16,32,64,128"
+    least = Plan(("j",), {}, (parse_axis("iodepth=1,2,4"),))
+    assert further_loads(least, load_curves(least, finished(least))) == "iodepth=2,4,8,16"
 
 
 def test_conclusions_count_the_points_by_little_s_law() -> None:

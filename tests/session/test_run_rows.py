@@ -88,6 +88,10 @@ def test_a_run_beside_other_load_has_a_mark_and_says_by_what_it_was_disturbed() 
     *_, last, note, more = run_table_rows([calm, row])
     assert last.split()[0] == "~1" and max(map(len, (note, more))) <= WIDTH
     assert " ".join((note + more).split()) == f"~ run 1 was disturbed: {'; '.join(why)}"
+    # twenty of these sentences pushed the table off a newcomer's terminal
+    several = [replace(row, step=step) for step in range(1, 21)]
+    told_of_all = " ".join(" ".join(list(run_table_rows(several))[21:]).split())
+    assert told_of_all.startswith("~ run 20 was disturbed: ") and "run 8 and 11 more" in told_of_all
 
 
 def test_the_change_to_another_run_names_what_was_changed() -> None:

@@ -309,17 +309,23 @@ def _still_rises(points: Sequence[Point], most: int) -> bool:
     return most == len(points) - 1 and points[most].iops > (1 + NOISE_DIP) * before > 0
 
 
-def larger_loads(plan: Plan, curves: Sequence[LoadCurve[PointT]]) -> str:
+def further_loads(plan: Plan, curves: Sequence[LoadCurve[PointT]]) -> str:
     """The axis to measure next where the only curve of a complete sweep still rises at its end, as
-    one types it: its last two loads, then two and four times the last one; "" elsewhere."""
+    one types it: its last two loads, then two and four times the last one. Where its first load is
+    the best one: a fourth and half of that one, then the first two. "" elsewhere."""
     axis = load_axis(plan)
     if axis is None or len(plan.axes) != 1 or len(curves) != 1 or len(curves[0].points) < 2:
         return ""
     points = [event.point for event in curves[0].points]
-    if not _still_rises(points, _most_index(points)):
+    first, second, *_ = loads = sorted(map(int, axis.values))
+    if _still_rises(points, _most_index(points)):
+        *_, before, last = loads
+        return f"{axis.name}={before},{last},{2 * last},{4 * last}"
+    knee = curves[0].uncertain_knee
+    if knee is None or knee.edge != FIRST or first == 1:
         return ""
-    *_, before, last = sorted(map(int, axis.values))
-    return f"{axis.name}={before},{last},{2 * last},{4 * last}"
+    smaller = sorted({max(1, first // 4), first // 2})
+    return f"{axis.name}={','.join(map(str, (*smaller, first, second)))}"
 
 
 def _beside_the_least(points: Sequence[Point], names: Sequence[str], place: int) -> str:
@@ -379,8 +385,11 @@ def _reason(curve: LoadCurve[PointT]) -> str:
         return _ENOUGH
     if knee.edge:
         points = [event.point for event in curve.points]
+        if knee.edge == FIRST:
+            may_be_less = curve.axis.name in LOAD_OPTIONS and not curve.names[0].endswith("=1")
+            return f" (the smallest measured{': try smaller values' * may_be_less})"
         rises = "; still rising" if _still_rises(points, knee.index) else ""
-        return f" (the {'smallest' if knee.edge == FIRST else 'largest'} measured{rises})"
+        return f" (the largest measured{rises})"
     return " (best ratio of IOPS to latency)"
 
 

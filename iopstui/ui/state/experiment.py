@@ -26,8 +26,8 @@ from iopstui.model.experiment.load_curve import (
     conclusions,
     curves_along,
     failure_lines,
+    further_loads,
     horizontal_axis,
-    larger_loads,
     load_curves,
     measured_points,
 )
@@ -233,12 +233,12 @@ class ExperimentState:
 
     @property
     def next_fields(self) -> dict[str, str]:
-        """The values of the form's fields that make the result more certain: repeats, and larger
-        loads where IOPS still rise."""
+        """The values of the form's fields that make the result more certain: repeats, and
+        further loads where the best one is at an end."""
         if self.active or not self.points or self.plan.variants:
             return {}
-        larger = larger_loads(self.plan, self.curves())
-        fields = {"axis": larger} if larger and len(self.points) == self.total else {}
+        further = further_loads(self.plan, self.curves())
+        fields = {"axis": further} if further and len(self.points) == self.total else {}
         return {**fields, "rounds": REPEATS} if self.plan.repeats == 1 else fields
 
     @property
