@@ -62,6 +62,8 @@ class TypeToFilter:
         assert isinstance(self, Screen)
         if event.key == "escape" and self._typing and not self._is_empty_search:
             self._set_filter("", self.typing_from_start)
+        elif event.key == "ctrl+u" and self._typing:  # as in a shell
+            self._set_filter("", self.typing_from_start)
         elif event.key == "backspace" and self._typing:
             self._set_filter(
                 self.filter_text[:-1], self.typing_from_start or len(self.filter_text) > 1
