@@ -366,6 +366,8 @@ async def test_enter_in_the_help_shows_the_first_match_among_all_entries() -> No
         await settle(pilot)
         assert isinstance(app.screen, HelpScreen) and not app.screen.filter_text
         assert not shows(app, "Enter Next match") and not shows(app, "Enter Show it")
+        await pilot.press("a", "q", "ctrl+u")
+        assert isinstance(app.screen, HelpScreen) and not app.screen.filter_text, "as in a shell"
         await pilot.press("r", "escape", "r", "w", "enter", "backspace")
         assert isinstance(app.screen, HelpScreen) and len(fake.calls) == before, "text"
         await pilot.press("escape", "escape")

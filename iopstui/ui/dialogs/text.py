@@ -60,9 +60,9 @@ class TypeToFilter:
     def on_key(self, event: events.Key) -> None:
         """Use a key for the filter before it is looked up among the bindings."""
         assert isinstance(self, Screen)
-        if event.key == "escape" and self._typing and not self._is_empty_search:
-            self._set_filter("", self.typing_from_start)
-        elif event.key == "ctrl+u" and self._typing:  # as in a shell
+        # ctrl+u as in a shell
+        empties = event.key == "ctrl+u" or (event.key == "escape" and not self._is_empty_search)
+        if empties and self._typing:
             self._set_filter("", self.typing_from_start)
         elif event.key == "backspace" and self._typing:
             self._set_filter(
