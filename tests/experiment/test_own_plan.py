@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
-from collections.abc import Sequence
+import os
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +62,27 @@ def ended(
     experiment = ExperimentRunner(session, plan, target, request, told.append, None, (expected,))
     experiment.run()
     assert list(place.iterdir()) == []
+    # each session that left them open brought the program nearer to its limit of open files
+    assert until(lambda: not files_of_processes())
     return experiment, told
+
+
+def files_of_processes() -> list[str]:
+    """The /proc/PID/io that this program has open."""
+    paths = []
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            paths.append(os.readlink(link))
+    return [path for path in paths if path.startswith("/proc/") and path.endswith("/io")]
+
+
+def until(condition: Callable[[], bool], within_s: float = 5.0) -> bool:
+    end = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 @pytest.fixture(autouse=True)

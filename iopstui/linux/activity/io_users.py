@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from iopstui.linux.devices.open_devices import OpenDevices
 from iopstui.linux.kernel_files import Roots
 from iopstui.linux.process.cpu_users import CpuUsers
-from iopstui.linux.process.process_io import ProcessIo
+from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.linux.process.processes import is_within, task_stat
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
@@ -35,14 +35,21 @@ class IoUsers:
         self._devices, self._roots = devices, roots or Roots()
         self._own_pid = os.getpid() if own_pid is None else own_pid
         self._processes = ProcessIo(0.0, self._roots)
-        self._processes.rates()
+        self._rates()
+
+    def _rates(self) -> Sequence[ProcessRates]:
+        """The rates since the reading before. There are two in a run: until then no file of each
+        process stays open."""
+        rates = self._processes.rates()
+        self._processes.close_files()
+        return rates or ()
 
     def most_of(self, other: OtherIo) -> str:
         """ "backupd 11939", the program that did most of this I/O; "" if none did, or if it is not
         known: it has ended, or not all of its files are seen to be on that disk."""
         finder = OpenDevices(self._devices, self._roots)
         least = (MOST if other.of_bytes else NEARLY_ALL) * other.others.bytes_s
-        for process in self._processes.rates() or ():
+        for process in self._rates():
             rates = process.read_s, process.write_s
             if sum(rates) < least:
                 break  # the busiest are first

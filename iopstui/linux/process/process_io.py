@@ -99,6 +99,10 @@ class ProcessIo:
         self.closed = sum(p.io is None and not p.kernel for p in processes.values())
         return self._rates
 
+    def close_files(self) -> None:
+        """Close the files that are kept open for the next reading."""
+        self._files.keep_only(set())
+
     def command(self, pid: int) -> str:
         """The command line of a process; "" for a kernel thread, or if the process is gone."""
         return command_of(f"{self._proc}/{pid}", MAX_COMMAND)

@@ -235,6 +235,14 @@ class UseWatch(BackgroundReader):
         cost_s = time.thread_time() - began
         if self._readings > QUICK_READINGS:
             self._due_at = t + max(self._min_interval_s * 0.9, cost_s / MAX_CPU_SHARE)
+        if self._closed:
+            self._reader = None
+
+    def close(self) -> None:
+        """Also closes the files of each process, which the reader keeps open."""
+        super().close()
+        if not self._is_reading:
+            self._reader = None
 
 
 INTERVAL_S = 10.0
