@@ -1,0 +1,29 @@
+"""Who uses the disks, as a session reads it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from iopstui.linux.kernel_files import Roots
+from iopstui.session.tick.readers import UseWatch
+
+
+def test_a_closed_watch_keeps_no_file_of_a_process_open() -> None:
+    """After eight sessions they were more than a select() takes."""
+
+    def opened() -> set[str]:
+        links = set()
+        for link in Path("/proc/self/fd").iterdir():
+            with suppress(OSError):
+                links.add(f"{link.name} {os.readlink(link)}")
+        return {link for link in links if link.endswith("/io")}
+
+    before, watch = opened(), UseWatch(Roots(), eager=True)
+    watch.ask(0.0, {}, False)
+    assert watch._wait()
+    kept = opened() - before
+    assert kept, "they are read again each second"
+    watch.close()
+    assert not opened() & kept
