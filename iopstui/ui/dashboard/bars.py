@@ -47,7 +47,7 @@ BAR, SHORT_BAR = 20, 10
 MAX_ROUNDED_S = 2
 NO_END_YET_S = 6
 """fio may tell the end of a run only after its first few seconds."""
-WHERE_WHOLE, OVER_EXPERIMENT = " f: all", " ctrl+p, then Messages"
+WHERE_WHOLE, OVER_EXPERIMENT = "f: all", "ctrl+p, then Messages"
 """The hints on where to read a message that does not fit, on the dashboard and over an
 experiment."""
 LEAST_BEGINNING = 40
@@ -383,7 +383,7 @@ def message_rows(
     """Rows like ``message_line``. A longer message continues in up to ``more`` rows below, or
     ``where`` says which key shows all of it. ``has_controls``: whether keys here run anything."""
     cost_text = cost.text(width) if cost is not None else ""
-    text, style = _message_piece(state)
+    text, style = message_piece(state)
     continues = "; measuring continues" * has_controls
     head = _head(state, frozen, continues, cell_len(text), width, charset)
     keys = f"   {state.next_keys}" if state.next_keys and has_controls else ""
@@ -398,7 +398,7 @@ def message_rows(
         first = text[: width - head.used].rpartition(" ")[0]
         text, remainder = (first, text[len(first) :].strip()) if first else (text, "")
     line = Line(width - len(cost_text), charset).extend(head._pieces)
-    line.extend(_whole_or_where(text, style, line.free, where))
+    line.extend(_whole_or_where(text, style, line.free, f" {where}"))
     line.try_add((keys, DIM))
     row = (*line.build(), (charset.text(cost_text), DIM)) if cost_text else line.build()
     if not remainder:
@@ -408,7 +408,7 @@ def message_rows(
 
 def long_message(state: LiveState, width: int, charset: Charset) -> list[Row]:
     """The newest message in rows for a box; no rows if it fits in the message's row."""
-    text, style = _message_piece(state)
+    text, style = message_piece(state)
     rows = wrap(width, charset, text, style) if text else []
     return rows if len(rows) > 1 else []
 
@@ -454,7 +454,8 @@ def _wrap_remainder(
     return rows_below
 
 
-def _message_piece(state: LiveState) -> Piece:
+def message_piece(state: LiveState) -> Piece:
+    """The newest message, or what fio does before it measures; "" if there is none."""
     notice = state.visible_notice()
     if notice is not None:
         prefix = f"{notice.level}: " if notice.level in ("error", "warning") else ""

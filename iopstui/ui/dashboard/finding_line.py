@@ -31,6 +31,7 @@ from iopstui.session.tick.outcomes import (
     worst_outcome,
 )
 from iopstui.text import printable
+from iopstui.ui.dashboard import bars
 from iopstui.ui.draw import frame
 from iopstui.ui.draw.rows import SIGN_COLUMNS, Line, Piece, Row, message, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, KEY, WARNING, Charset
@@ -380,11 +381,8 @@ def _answer_rows(answer: Answer | None, width: int, charset: Charset) -> list[Ro
 
 def _message_rows(state: LiveState, width: int, charset: Charset) -> list[Row]:
     """The message below the panels, where its row may be too short for it."""
-    notice = state.visible_notice()
-    if notice is None:
-        return []
-    text = wrap(width, charset, f"{f.clock(notice.t)}  {printable(notice.text)}", None)
-    return [*text, message(width, charset, "")]
+    text, style = bars.message_piece(state)
+    return [*wrap(width, charset, text, style), message(width, charset, "")] if text else []
 
 
 def _earlier_rows(

@@ -62,8 +62,7 @@ def _when(state: LiveState, t: float, by_clock: bool) -> str:
 
 def _run_text(state: LiveState, at_end: Answer | None, by_clock: bool) -> str:
     """ "Run 1 ended 40 s ago: 73.4k IOPS, 287 MiB/s, p99 1.29 ms; at its end in flight 16.0"."""
-    ended = state.finished
-    row = next((row for row in state.runs.rows if ended and row.step == ended.step), None)
+    ended, row = state.finished, state.ended_run
     if ended is None or row is None:
         return ""
     verb = "ended" if row.ended == DONE else "failed" if ended.error else "was stopped"

@@ -572,7 +572,7 @@ class Dashboard(CanvasScreen):
             )
         answer = self._answer() if plan.answer.height else None
         if plan.answer.height:
-            self.panels["answer"].show([answer_row(answer, width, charset, "f: all")])
+            self.panels["answer"].show([answer_row(answer, width, charset, bars.WHERE_WHOLE)])
         box = plan.finding
         in_box = plan.framed and box.height >= layout.FINDING_BOX
         is_free = finding_line.is_empty(state)

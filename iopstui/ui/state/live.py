@@ -44,7 +44,7 @@ from iopstui.model.metrics.history import MIN_MARK_SPACING_S, History
 from iopstui.model.metrics.latency_history import LatencyHistory
 from iopstui.model.metrics.probe import ProbeInterval
 from iopstui.model.metrics.run_figures import MarkIntervals
-from iopstui.model.metrics.run_history import RunHistory
+from iopstui.model.metrics.run_history import RunHistory, RunRow
 from iopstui.model.samples import DriveReading
 from iopstui.session.run_rows import add_mark_event, add_run_event, run_outcome
 from iopstui.session.tick.outcomes import FAIL, PASS, worst_outcome
@@ -383,6 +383,12 @@ class LiveState:
                 if self.experiment is not None:
                     text += f" in {f.duration(event.t - self.experiment.start_t)}"
                 self.log.add_line(event.t, "info", text)
+
+    @property
+    def ended_run(self) -> RunRow | None:
+        """The row of the run that ended last."""
+        ended = self.finished
+        return next((row for row in self.runs.rows if ended and row.step == ended.step), None)
 
     def _keep_answer(self) -> None:
         """Keep the answer of an experiment for the end of the session: the next one begins."""

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from iopstui import format as f
-from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS, Answer
+from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.model.answer.who import LEAST_REST, Share, request_latency, role
 from iopstui.model.block.target import Target
-from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.tables import DOWN, UP, Column, sortable
 from iopstui.text import printable
@@ -284,11 +283,7 @@ def _pressure(
     state: LiveState, width: int, charset: Charset, target: Target | None = None
 ) -> list[Row]:
     """What waits: for ``target`` how many requests, and for any disk how many tasks."""
-    rates = state.frame.combined(target.opened) if target is not None and state.frame else None
-    waits = ""
-    if target is not None and rates is not None:
-        answer = state.answer if state.answer and state.answer.disk == target.name else None
-        waits = _requests_text(target.name, rates, answer)
+    waits = _requests_text(target, state) if target is not None else ""
     pressure = state.frame.more.get("pressure", {}) if state.frame is not None else {}
     some, full = pressure.get("some"), pressure.get("full")
     if some is None or full is None:
@@ -300,17 +295,20 @@ def _pressure(
     return [*wrap(width, charset, text, None), message(width, charset, "")]
 
 
-def _requests_text(name: str, rates: DiskRates, answer: Answer | None) -> str:
-    """Whether something waits for a disk, how many requests are in flight, and how long one
-    takes."""
-    if rates.aqu_sz is None:
+def _requests_text(target: Target, state: LiveState) -> str:
+    """Whether something waits for a disk, how many requests are in flight, and how long one takes;
+    "" if that is not known."""
+    rates = state.frame.combined(target.opened) if state.frame is not None else None
+    if rates is None or rates.aqu_sz is None:
         return ""
+    answer = state.answer
+    is_known = answer is not None and answer.disk == target.name
+    verdict = WAITING[answer.verdict if answer and is_known else UNKNOWN]
     times = [f"a {kind} takes {f.milliseconds(ms)}" for kind, ms in (
         ("read", rates.r_await), ("write", rates.w_await)) if ms]  # fmt: skip
     each = "".join(f", {text}" for text in times)
     in_flight = f"{f.number(rates.aqu_sz)} requests in flight on average"
-    verdict = WAITING[answer.verdict if answer is not None else UNKNOWN].format(printable(name))
-    return f"{verdict}: {in_flight}{each} (this second). "
+    return f"{verdict.format(printable(target.name))}: {in_flight}{each} (this second). "
 
 
 def _note_rows(

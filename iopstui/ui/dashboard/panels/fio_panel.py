@@ -129,8 +129,7 @@ def status(state: LiveState, job: str) -> tuple[str, bool]:
 
 def _ended_text(state: LiveState) -> str:
     """The figures of the whole run: the table above has those of its last second."""
-    ended = state.finished
-    row = next((row for row in state.runs.rows if ended and row.step == ended.step), None)
+    row = state.ended_run
     if row is None or row.iops is None:
         return "no job is running; figures of its last second"
     return f"whole run: {means_text(row, LATENCIES[1:])}"
