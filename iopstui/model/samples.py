@@ -6,8 +6,7 @@ samples can be replayed through corrected formulas."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from operator import attrgetter
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
@@ -301,10 +300,6 @@ class Exemplar:
     requeued_ns: int | None = None
     beside_flush: bool = False
 
-    def __reduce__(self) -> tuple[object, ...]:
-        # a dataclass with slots asks for its fields by name, for dozens of these each second
-        return Exemplar, _EXEMPLAR_VALUES(self)
-
     @property
     def began_ns(self) -> int:
         """When the request began, as far as known."""
@@ -342,9 +337,6 @@ class Exemplar:
         issue; ``None``: not known."""
         begins = self.requeued_ns or self.inserted_ns or self.allocated_ns
         return None if begins is None else self.issued_ns - begins
-
-
-_EXEMPLAR_VALUES = attrgetter(*(field.name for field in fields(Exemplar)))
 
 
 @dataclass(frozen=True, slots=True)
