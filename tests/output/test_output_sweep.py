@@ -55,6 +55,14 @@ def test_a_knee_outside_the_range_is_reported() -> None:
     assert further_loads(above, load_curves(above, finished(above))) == "iodepth=16,32,64,128"
     least = Plan(("j",), {}, (parse_axis("iodepth=1,2,4"),))
     assert further_loads(least, load_curves(least, finished(least))) == "iodepth=2,4,8,16"
+    nearly = Plan(("j",), {}, (parse_axis("iodepth=4,8,16"),))
+    events = finished(nearly)
+    # the largest load has 7 % more IOPS than the one before, and the best ratio
+    low = replace(events[1].point, iops=0.935 * events[2].point.iops, latency_ns=140_000.0)
+    events[1] = replace(events[1], point=low)
+    curves = load_curves(nearly, events)
+    assert "(the largest measured): " in curve_text(curves[0])
+    assert further_loads(nearly, curves) == "iodepth=8,16,32,64"
 
 
 def test_conclusions_count_the_points_by_little_s_law() -> None:

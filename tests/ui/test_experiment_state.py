@@ -16,8 +16,16 @@ from experiment_fakes import (
     point_started,
     run_events,
 )
+from made_sweeps import device, finished
 
-from iopstui.events import Event, ExperimentFinished, FrameReady, PointFailed, PointFinished
+from iopstui.events import (
+    Event,
+    ExperimentFinished,
+    ExperimentStarted,
+    FrameReady,
+    PointFailed,
+    PointFinished,
+)
 from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.output.experiment.sweep import sweep_results
 from iopstui.ui.draw.style import UTF8
@@ -48,6 +56,23 @@ def test_progress_and_remaining_time() -> None:
         state.apply(frame_event(32.0 + n, 1000.0))
     assert state.activity_text() == "measuring, 2 of 8 s"
     assert state.progress() == "sweep: point 3 of 7, 0:54 left", "a second is a second"
+
+
+def test_a_sweep_that_recommends_another_load_says_what_the_one_before_did() -> None:
+    def events(depths: str, at_once: int) -> list[Event]:
+        plan = Plan(("randread-4k",), {}, (parse_axis(f"iodepth={depths}"),))
+        points = [
+            replace(event, point=device(int(event.settings[0][1]), 1, at_once))
+            for event in finished(plan)
+        ]
+        return [ExperimentStarted(0.0, plan), *points, ExperimentFinished(9.0, len(points), 0)]
+
+    first = events("1,2,4..64", 12)
+    assert not any("before" in line for line in state_after(first).sentences())
+    assert not any("before" in line for line in state_after([*first, *first]).sentences())
+    other = state_after([*first, *events("1,2,4..64", 3)])
+    assert other.sentences()[0].startswith("Take iodepth=4 ")
+    assert other.sentences()[1] == "The sweep before this one recommended iodepth=16."
 
 
 @pytest.mark.parametrize(("plan", "count"), [(SWEEP, "7 points"), (COMPARE, "8 runs")])

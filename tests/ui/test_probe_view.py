@@ -174,7 +174,7 @@ def test_processes_are_of_all_disks_without_the_probe() -> None:
     source.closed = 1
     text = told(state, source)
     assert "all disks together" in text
-    assert "fio (job)" in text and "1 process cannot be read by this user" in text
+    assert "fio (job)" in text and "1 process could not be read" in text
     assert "wait for I/O" in text and "no processes" in told(state, None)
     found.append(ProcessRates(9, "make", 1 << 20, 0.0, children=True))
     text = told(state, source)

@@ -32,7 +32,7 @@ async def test_a_narrow_line_of_keys_keeps_those_that_lead_out() -> None:
         await pilot.press("escape")
         await go_home(app, pilot)
         keys = screen_text(app).splitlines()[-1].strip()
-        assert keys.startswith("Enter Watch") and keys.endswith("? Help  q Quit"), keys
+        assert keys.startswith("Enter Back") and keys.endswith("? Help  q Quit"), keys
         await pilot.resize_terminal(100, 24)
         await settle(pilot)
         assert "p Partitions  / Filter  y Copy  ? Help  q Quit" in screen_text(app)

@@ -119,10 +119,11 @@ def gone(s: Situation) -> Answer | None:
 
 
 def gone_answer(disk: str, is_detached: bool = False) -> Answer:
-    """The answer on a disk that the kernel has no more, or on a loop device without its file."""
+    """The answer on a disk that the kernel has no more, or on a loop device without its file: that
+    happens only once nobody uses it (losetup(8)), as each update of a snap does."""
     if is_detached:
         text = f"{disk} was detached: it has no file and no size any more"
-        return Answer(disk, GONE, WARNING, text, UNKNOWN)
+        return Answer(disk, GONE, GOOD, text, NOTHING)
     return Answer(disk, GONE, WARNING, f"{disk} is gone: the kernel has no such disk any more",
                   UNKNOWN, next=advise("log"))  # fmt: skip
 

@@ -207,13 +207,27 @@ def curves_along(plan: Plan, axis: Axis, runs: Sequence[PointT]) -> list[LoadCur
     return curves
 
 
+def recommended_load(curve: LoadCurve[PointT]) -> str:
+    """The load that ``curve_text`` recommends for the most IOPS: "iodepth=16"."""
+    return curve.names[_choice(curve)[1]]
+
+
+def _choice(curve: LoadCurve[PointT]) -> tuple[int, int]:
+    """The indices of the point with the best ratio, and of the one for the most IOPS: the same
+    one if no other has clearly more."""
+    points = [event.point for event in curve.points]
+    place, most = _recommended_index(points, curve.uncertain_knee), _most_index(points)
+    is_more = most != place and points[most].iops >= (1 + NOISE_DIP) * points[place].iops > 0
+    return place, _least_with_enough(points) if is_more else place
+
+
 def curve_text(curve: LoadCurve[PointT]) -> str:
     """The recommended load, its gain and cost, the load for the most IOPS if that is another, and
     how certain this is; "" for a single point."""
     if len(curve.points) < 2:
         return ""
     points, names = [event.point for event in curve.points], curve.names
-    place, most = _recommended_index(points, curve.uncertain_knee), _most_index(points)
+    place, enough = _choice(curve)
     fixed = " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
     doubtful = 2 * sum(bool(point.disturbed) for point in points) > len(points)
     doubt = uncertainty_text(points) or curve.doubt
@@ -221,10 +235,8 @@ def curve_text(curve: LoadCurve[PointT]) -> str:
     start = f"{start}, with {fixed}" if start and fixed else start or (fixed and f"With {fixed}")
     take = f"{start}, take" if start else "Take"
     at = f"{names[place]}{_reason(curve)}: {_figures(points[place])}"
-    enough = place
-    if most != place and points[most].iops >= (1 + NOISE_DIP) * points[place].iops > 0:
-        enough = _least_with_enough(points)
-        why = _why_enough(points, names, enough, most)
+    if enough != place:
+        why = _why_enough(points, names, enough, _most_index(points))
         text = f"{take} {names[enough]} for the most IOPS{why}: {_figures(points[enough])}"
         text += f"; or {at}, {_less_than(points[enough], points[place])}"
     else:
@@ -300,7 +312,7 @@ def _why_enough(points: Sequence[Point], names: Sequence[str], enough: int, most
         return f"{_ENOUGH[:-1]}, those of {names[most]}{', the largest measured' * is_last})"
     if _still_rises(points, most):
         return " (still rising: try larger values)"
-    return " (the largest measured)" if is_last else ""
+    return " (the largest measured: try larger values)" if is_last else ""
 
 
 def _still_rises(points: Sequence[Point], most: int) -> bool:
@@ -310,18 +322,20 @@ def _still_rises(points: Sequence[Point], most: int) -> bool:
 
 
 def further_loads(plan: Plan, curves: Sequence[LoadCurve[PointT]]) -> str:
-    """The axis to measure next where the only curve of a complete sweep still rises at its end, as
-    one types it: its last two loads, then two and four times the last one. Where its first load is
-    the best one: a fourth and half of that one, then the first two. "" elsewhere."""
+    """The axis to measure next where the last load of the only curve of a complete sweep is the
+    best one, as one types it: its last two loads, then two and four times the last one. Where its
+    first load is the best one: a fourth and half of that one, then the first two. "" elsewhere."""
     axis = load_axis(plan)
     if axis is None or len(plan.axes) != 1 or len(curves) != 1 or len(curves[0].points) < 2:
         return ""
     points = [event.point for event in curves[0].points]
     first, second, *_ = loads = sorted(map(int, axis.values))
-    if _still_rises(points, _most_index(points)):
+    knee = curves[0].uncertain_knee
+    if _recommended_index(points, knee) == len(points) - 1 or _still_rises(
+        points, _most_index(points)
+    ):
         *_, before, last = loads
         return f"{axis.name}={before},{last},{2 * last},{4 * last}"
-    knee = curves[0].uncertain_knee
     if knee is None or knee.edge != FIRST or first == 1:
         return ""
     smaller = sorted({max(1, first // 4), first // 2})

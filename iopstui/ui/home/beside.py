@@ -78,7 +78,7 @@ class BesideScreen(Modal[bool]):
     def __init__(
         self, name: str, job: Callable[[], str], charset: Charset, read: Callable[[], DiskNow]
     ) -> None:
-        keys = (("Enter", "Open this disk (asks first)", "screen.open"),
+        keys = (("Enter", "Open this disk instead (asks first)", "screen.open"),
                 (key.USERS.label, "Who", "screen.users"), CLOSE_HINT)  # fmt: skip
         super().__init__(name, charset, keys)
         self._disk, self._job, self._read = name, job, read

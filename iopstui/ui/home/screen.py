@@ -33,7 +33,7 @@ from iopstui.text import printable
 from iopstui.ui.core.backend import Backend
 from iopstui.ui.core.clipboard import host_and_time, row_text
 from iopstui.ui.core.list_table import ListTable
-from iopstui.ui.core.modal import KeyLine
+from iopstui.ui.core.modal import Hint, KeyLine
 from iopstui.ui.dialogs.text import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.rows import Row, answer_row
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset
@@ -105,6 +105,10 @@ FOOTER_HINTS = (
     ("?", "Help", "app.do('help', 0)"),
 )  # fmt: skip
 QUIT = ("q", "Quit", "screen.leave")
+WATCHING, RETURNING, LOOKING = (
+    ("Watch", "Watch this disk"), ("Back", "Back to it"), ("Look", "Look at this disk"),
+)  # fmt: skip
+"""What Enter does: in a word, and as a title."""
 STOP_TITLE = "Stop what is running?"
 OPEN_ROW = "(open)"
 """The key of the open session's row, unless it is the one of the session's only disk."""
@@ -206,7 +210,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
                                 cell_padding=rows.CELL_PADDING)  # fmt: skip
         self._table.order, self._table.reverse = memory.column, memory.reverse
         self._opened = opened
-        self._footer_hints = (*FOOTER_HINTS, QUIT)
+        self._enter = WATCHING
         self._keys = KeyLine(self._footer_hints, charset)
         self._charts = DiskCharts(charset)
         self._answer = memory.answer
@@ -243,11 +247,30 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         text = Text(no_wrap=True)
         possible = [action for action in ACTIONS if action[2] in self._possible_actions]
         for number, (key, title, name) in enumerate(possible):
+            title = self._enter[1] if name == WATCH else title
             click = Style(meta={"@click": f"screen.act({name!r})"})
             text.append(f"{key:<6}", KEY + click)
             text.append(f"{title:<21}" if number % 2 == 0 else title, click)
             text.append("" if number % 2 == 0 else "\n")
         return text
+
+    @property
+    def _footer_hints(self) -> tuple[Hint, ...]:
+        (key, _, action), *others = FOOTER_HINTS
+        return (key, self._enter[0], action), *others, QUIT
+
+    def _show_enter(self) -> None:
+        """Show what Enter does with the disk under the cursor: while a job runs it only looks."""
+        opened, words = self._opened, WATCHING
+        if opened is not None and self._is_open_row:
+            words = RETURNING
+        elif opened is not None and opened.is_busy():
+            words = LOOKING
+        if words != self._enter:
+            self._enter = words
+            self.query_one("#home-keys", Static).update(self._action_keys())
+            if not self._typing:
+                self._keys.show(self._footer_hints, self.filter_hint)
 
     def commands(self) -> Iterator[tuple[str, str, Callable[[], None]]]:
         """(title, help text, command) of what can be done here, for the command palette."""
@@ -681,6 +704,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         text = Text(self._charset.text(printable(line)), style=DIM)
         self.query_one("#home-line", Static).update(text, layout=False)
         self._paint_charts()
+        self._show_enter()
 
     def _facts_table(self, about: Sequence[tuple[str, str]]) -> Table:
         grid = Table.grid(padding=(0, 1, 0, 0))

@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from textual.timer import Timer
 
+from iopstui import format as f
+from iopstui.fio.job_text import common_options
 from iopstui.fio.library import ShippedJob
 from iopstui.model.block.target import DIRECTORY
 from iopstui.model.findings.finding import Finding
+from iopstui.model.fio.rows import duration_s
 from iopstui.text import printable
 from iopstui.ui.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Part
 from iopstui.ui.core import options as knobs
@@ -52,9 +55,25 @@ class JobKeys(Part):
 
     @property
     def next_run(self) -> str:
-        """What the key r runs: the job, and the options that differ from its file."""
+        """What the key r runs: the job, the options that differ from its file, and its file's
+        depth and length: "randread-4k with numjobs=4 (QD 32, 1 min)"."""
         changed = self.changed_options
-        return f"{self.job} with {changed}" if changed else self.job
+        in_file = common_options(self._text).items()
+        options = {name: value for name, value in in_file if name not in self.overrides}
+        depth, count = options.get("iodepth"), options.get("numjobs", "1")
+        seconds = duration_s(options.get("runtime", "")) if "time_based" in options else None
+        facts = [
+            *([f"QD {depth}"] if depth else ()),
+            *([f"{count} jobs"] if count != "1" else ()),
+            *([f.duration(seconds)] if seconds else ()),
+        ]
+        with_changes = f"{self.job} with {changed}" if changed else self.job
+        return f"{with_changes} ({', '.join(facts)})" if facts else with_changes
+
+    @property
+    def _text(self) -> str:
+        """The job's file; "" if it is not a shipped one."""
+        return next((job.text for job in self.jobs if job.name == self.job), "")
 
     @property
     def changed_options(self) -> str:
@@ -70,8 +89,7 @@ class JobKeys(Part):
         """The ioengine of the next run, if an option or the job's name says it; else ""."""
         if "ioengine" in self.overrides:
             return self.overrides["ioengine"]
-        text = next((job.text for job in self.jobs if job.name == self.job), "")
-        match = re.search(r"^[ \t]*ioengine[ \t]*=[ \t]*(\w+)", text, re.MULTILINE)
+        match = re.search(r"^[ \t]*ioengine[ \t]*=[ \t]*(\w+)", self._text, re.MULTILINE)
         return match[1] if match else ""
 
     @property
@@ -185,8 +203,8 @@ class JobKeys(Part):
     def _current(self, knob: knobs.OptionKey) -> str:
         self._take_refusals()
         step = self.port.state.step
-        text = next((job.text for job in self.jobs if job.name == self.job), "")
-        return knobs.current_value(knob, self.overrides, step.title if step else "", text)
+        title = step.title if step else ""
+        return knobs.current_value(knob, self.overrides, title, self._text)
 
     def _change_option(self, knob: knobs.OptionKey, value: str) -> None:
         """Set the new value; a running job is run again with it after the key is released."""

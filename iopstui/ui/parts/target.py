@@ -244,8 +244,11 @@ class TargetKeys(Part):
             "home", (Key("escape", "Esc", on_dashboard=True),), go_home, title="Home: all disks",
             help="one level up: from a page or a zoomed panel to the dashboard, from there to the "
                  "home screen with all disks. A running job goes on", place=110,
-            footer=(Footer("Home", {IDLE: 45, RUNNING: 60, REPLAY: 60},
-                           when=lambda targets: targets.has_home),),
+            footer=(
+                Footer("Home", {IDLE: 45, REPLAY: 60}, when=lambda targets: targets.has_home),
+                Footer("Home, job goes on", {RUNNING: 60},
+                       when=lambda targets: targets.has_home),
+            ),
             applies=lambda targets: targets.has_home,
         ),
     )  # fmt: skip

@@ -28,8 +28,10 @@ from iopstui.model.experiment.load_curve import (
     failure_lines,
     further_loads,
     horizontal_axis,
+    load_axis,
     load_curves,
     measured_points,
+    recommended_load,
 )
 from iopstui.model.experiment.plan import (
     Axis,
@@ -72,8 +74,9 @@ class ExperimentState:
     failed runs, ``current_point`` is the running one; ``traces`` are the curves of a comparison's
     runs."""
 
-    def __init__(self, plan: Plan, t: float) -> None:
+    def __init__(self, plan: Plan, t: float, before: ExperimentState | None = None) -> None:
         self.plan = plan
+        self._before = before.recommended if before is not None else ()
         self.start_t = self.t = t
         self.points: dict[int, PointFinished] = {}
         self.failed: dict[int, PointFailed] = {}
@@ -229,7 +232,20 @@ class ExperimentState:
             path = printable(self.finished.kept)
             more = f"; kept in {path}; the same {self.noun} continues there" if path else ""
             lines.insert(0, f"{self._ending_text()}, not the whole plan{more}")
+        before, now = self._before, self.recommended
+        if before[:1] == now[:1] and before != now:
+            lines.insert(1, f"The sweep before this one recommended {before[1]}.")
         return lines
+
+    @property
+    def recommended(self) -> tuple[str, ...]:
+        """The jobs, and the load that the only curve of a whole sweep recommends; () elsewhere."""
+        is_whole = not self.active and len(self.points) == self.total
+        if not is_whole or self.plan.variants or load_axis(self.plan) is None:
+            return ()
+        curves = self.curves()
+        one = len(curves) == 1 and len(curves[0].points) > 1
+        return (self.jobs_text, recommended_load(curves[0])) if one else ()
 
     @property
     def next_fields(self) -> dict[str, str]:

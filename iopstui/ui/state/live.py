@@ -363,7 +363,7 @@ class LiveState:
                 from iopstui.ui.state.experiment import ExperimentState
 
                 self._keep_answer()
-                self.experiment = ExperimentState(event.plan, event.t)
+                self.experiment = ExperimentState(event.plan, event.t, self.experiment)
             case PointStarted():
                 self.point = event
                 text = self._point_text(event.index, event.total, event.label)

@@ -1885,7 +1885,7 @@ def test_a_disk_whose_commands_time_out_is_slow_though_few_of_its_seconds_show_i
 def test_a_loop_device_that_lost_its_file_is_not_called_idle() -> None:
     off = Conditions(devices={"vda": DeviceState(detached=True)})
     answer = first([IDLE] * 5, use(), 0.0, conditions=off)
-    assert (answer.rule, answer.state, answer.verdict) == ("gone", WARNING, UNKNOWN)
+    assert (answer.rule, answer.state, answer.verdict) == ("gone", GOOD, NOTHING)
     assert answer.text == "vda was detached: it has no file and no size any more"
     again = first([IDLE] * 4 + [rates(50, 0, 1)], use(), 0.0, conditions=off)
     assert again.rule != "gone", "it has a file again, which was not read yet"

@@ -184,7 +184,7 @@ def test_a_sweep_answers_for_most_iops_and_for_the_best_ratio() -> None:
     assert text(64_000, 0, 1, 2) == f"Can't tell for sure: {of_vda} As measured, {both}"
     assert text(37_000).startswith("Take iodepth=16 for the most IOPS: 56.4k IOPS")
     assert text(60_000).startswith(
-        "Take iodepth=32 for the most IOPS (the largest measured): 60.0k"
+        "Take iodepth=32 for the most IOPS (the largest measured: try larger values): 60.0k"
     )
     enough = (
         "Take iodepth=16 for the most IOPS (the smallest value with 95 % of the highest IOPS, "

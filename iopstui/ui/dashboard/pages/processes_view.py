@@ -320,5 +320,5 @@ def _note_rows(
         return wrap(width, charset, f"{text} {RECORDED}")
     if source.closed:
         plural = "es" if source.closed > 1 else ""
-        text += f" {source.closed} process{plural} cannot be read by this user."
+        text += f" {source.closed} process{plural} could not be read."
     return wrap(width, charset, text)
