@@ -146,13 +146,18 @@ def test_a_dear_reading_is_made_seldom(cost_s: float, every_s: float) -> None:
             return uses.pop(0)
 
     use = OccasionalUse(Reader(), lambda: now[0], lambda: used[0])
-    assert use.due and use(0.0, {}) is None, "the first one only counts"
+    assert use.is_due() and use(0.0, {}) is None, "the first one only counts"
     now[0] += FIRST_S
-    assert use.due and use(1.0, {}) == DiskUse(101.0, 1.0)
-    now[0] += every_s - 0.1
-    assert not use.due
+    assert use.is_due() and use(1.0, {}) == DiskUse(101.0, 1.0)
+    seen_s = max(2.0, every_s / 10)
+    now[0] += seen_s - 0.1
+    assert not use.is_due(is_seen=True)
     now[0] += 0.2
-    assert use.due
+    assert use.is_due(is_seen=True), "somebody looks at it"
+    now[0] += every_s - seen_s - 0.2
+    assert not use.is_due()
+    now[0] += 0.2
+    assert use.is_due()
     now[0] += LATE_S
     assert use(200.0, {}) is None, "nobody looked for so long"
 
@@ -160,7 +165,7 @@ def test_a_dear_reading_is_made_seldom(cost_s: float, every_s: float) -> None:
 def test_the_real_processes_are_read_from_time_to_time() -> None:
     use = OccasionalUse()
     use(0.0, {})
-    assert not use.due
+    assert not use.is_due()
 
 
 def test_the_stack_is_read_with_the_kernel_s_part(

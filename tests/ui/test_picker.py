@@ -903,9 +903,9 @@ def test_a_reading_over_a_time_in_which_nobody_looked_is_dropped() -> None:
     use = OccasionalUse(reader, lambda: clock[0], lambda: 0.0)
     found = []
     for pause_s in (1.0, 5.0, 60.0, 1.0):
-        assert use.due
+        assert use.is_due()
         found.append(use(clock[0], {}))
-        assert not use.due
+        assert not use.is_due()
         clock[0] += pause_s
     assert found == [None, HOG, HOG, None]
 

@@ -193,7 +193,8 @@ def test_processes_are_of_all_disks_without_the_probe() -> None:
         (head,) = (line for line in lines if " disk " in line and "pid" in line)
         at = head.index("disk") - 1
         assert {line[at : at + 9].strip() for line in lines if " 7 " in line} == {"loop0"}
-        assert any("for loop0" in line and " 11 " in line for line in lines)
+        places = [next(n for n, line in enumerate(lines) if pid in line) for pid in (" 7 ", " 11 ")]
+        assert "for loop0" in lines[places[1]] and places == sorted(places)
     found.pop()
     found.clear()
     assert "no process that this user can read did I/O" in told(state, source)

@@ -292,6 +292,8 @@ INTERVAL_S, FIRST_S, LATE_S = 5.0, 1.0, 5.0
 it is not used."""
 MAX_CPU_SHARE = 0.0005
 """Share of a CPU that the readings may take: if one takes 10 ms, the next is made 20 s later."""
+SEEN_INTERVAL_S, SEEN_CPU_SHARE = 2.0, 0.005
+"""The same for a reading that somebody looks at."""
 
 
 class OccasionalUse:
@@ -306,12 +308,11 @@ class OccasionalUse:
     ) -> None:
         self._reader = reader or DiskUseReader()
         self._clock, self._cost = clock, cost
-        self._due_at = self._late_at = 0.0
+        self._due_at = self._seen_due_at = self._late_at = 0.0
 
-    @property
-    def due(self) -> bool:
-        """Whether a new reading may be made."""
-        return self._clock() >= self._due_at
+    def is_due(self, is_seen: bool = False) -> bool:
+        """Whether a new reading may be made; sooner if somebody looks at it (``is_seen``)."""
+        return self._clock() >= (self._seen_due_at if is_seen else self._due_at)
 
     def __call__(self, t: float, devices: Mapping[str, BlockDevice]) -> DiskUse | None:
         """The use since the last reading; ``None`` if the last reading is too old or missing. ``t``
@@ -319,9 +320,11 @@ class OccasionalUse:
         began, before = self._clock(), self._cost()
         use = self._reader.read(t, devices, tasks=False)
         if use is None or began >= self._late_at:
-            use, pause_s = None, FIRST_S
+            use, pause_s, seen_pause_s = None, FIRST_S, FIRST_S
         else:
-            pause_s = max(INTERVAL_S, (self._cost() - before) / MAX_CPU_SHARE)
-        self._due_at = self._clock() + pause_s
+            cost_s = self._cost() - before
+            pause_s = max(INTERVAL_S, cost_s / MAX_CPU_SHARE)
+            seen_pause_s = max(SEEN_INTERVAL_S, cost_s / SEEN_CPU_SHARE)
+        self._due_at, self._seen_due_at = self._clock() + pause_s, self._clock() + seen_pause_s
         self._late_at = self._due_at + LATE_S
         return use

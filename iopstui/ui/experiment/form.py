@@ -64,11 +64,9 @@ class Radio(RadioButton):
         return Content("(*)" if self.value else "( )")
 
 
-def push_button(label: str, name: str, primary: bool = False) -> Button:
+def push_button(label: str, name: str) -> Button:
     """A button in brackets, one row high."""
-    button = Button(Content(f"[ {label} ]"), id=name, compact=True)
-    button.variant = "primary" if primary else "default"
-    return button
+    return Button(Content(f"[ {label} ]"), id=name, compact=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +184,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         """The fields, each with a hint; then the plan."""
         for name, label, value, hint in self._fields:
             with Horizontal(classes="form-row"):
+                yield Static(self.charset.text("▸"), classes="form-mark")
                 yield Static(Text(label), classes="form-label")
                 if name == ORDER:
                     yield from self._order(value)
@@ -202,7 +201,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         with VerticalScroll(id="form-scroll", can_focus=False):
             yield Static(id="form-words")
         with Horizontal(classes="form-buttons"):
-            yield push_button("Start", "form-start", primary=True)
+            yield push_button("Start", "form-start")
             yield push_button("Cancel", "form-cancel")
 
     def _order(self, value: str) -> ComposeResult:

@@ -544,7 +544,14 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         now_s = monotonic() - BEGAN_S
         self._ticks += 1
         reader = self._backend.use
-        if reader is not None and reader.due and not self._reading_use and self._devices:
+        # covered by the page of a disk, which shows who uses it
+        is_seen = not self.is_current
+        if (
+            reader is not None
+            and reader.is_due(is_seen)
+            and not self._reading_use
+            and self._devices
+        ):
             self._reading_use = True
             self.run_worker(partial(self._read_use, now_s, dict(self._devices)), thread=True,
                             group="use")  # fmt: skip

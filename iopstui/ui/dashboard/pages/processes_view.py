@@ -41,13 +41,14 @@ WHICH_DISK = (
 )
 LATENCY_NOTE = (
     "p50 and p99 (kernel probe): requests that a process itself sent to this disk; –: none, or too "
-    "few. Those of a loop device are sent by its kernel threads."
+    "few"
 )
+RELAYED = ", or sent by the kernel's threads of the loop device that it goes through"
 ON_THE_DISK = (
     "at least: the part of the disk's bytes that a process did for certain; files that it has open "
-    "on other disks may account for the rest of its own. through: the device on this disk whose "
-    "I/O that is."
+    "on other disks may account for the rest of its own."
 )
+THROUGH = " through: the device on this disk whose I/O that is."
 
 
 WAITING = {
@@ -159,6 +160,21 @@ def _passed_on(comm: str) -> str:
     return f"for {found.device}" if found is not None and found.device.startswith("loop") else ""
 
 
+def _after_its_users(rates: Sequence[Any], use: DiskUse | None) -> Sequence[Any]:
+    """The processes, the busiest first. A kernel thread that passes on the I/O of a loop device
+    comes after the busiest of those that have it open: its bytes are theirs."""
+    open_on = {user.pid: user.devices for user in use.users} if use is not None else {}
+
+    def place(one: Any) -> tuple[float, bool]:
+        own, device = one.read_s + one.write_s, _passed_on(one.comm).removeprefix("for ")
+        if not device:
+            return -own, False
+        most = [p.read_s + p.write_s for p in rates if device in open_on.get(p.pid, ())]
+        return -min(own, max(most, default=own)), True
+
+    return sorted(rates, key=place)
+
+
 def _name_width(width: int, others: int) -> int:
     """The width of the column with the names. ``others`` is that of all others; where they leave
     too little, the user's is left out (``Column.rank``)."""
@@ -225,7 +241,10 @@ def _disk_rows(
     if words:
         return page
     page += [message(width, charset, ""), *_pressure(state, width, charset, disk.target)]
-    note = ON_THE_DISK + f" {LATENCY_NOTE}" * (_process_probe(state) is not None)
+    is_through = any(one.through for one in disk.shares)
+    note = ON_THE_DISK + THROUGH * is_through
+    if _process_probe(state) is not None:
+        note += f" {LATENCY_NOTE}{RELAYED * is_through}."
     return [*page, *wrap(width, charset, note)]
 
 
@@ -270,7 +289,7 @@ def rows(
         which = "no process that this user can read" if source.closed else "no process"
         page.append(message(width, charset, f"{which} did I/O in this second"))
     else:
-        rates = [one for one in rates if not words
+        rates = [one for one in _after_its_users(rates, use) if not words
                  or has_words(words, one.comm, str(one.pid), source.command(one.pid),
                               source.user(one.pid))]  # fmt: skip
         page += listing(columns, rates, width, charset, MAX_ROWS, order) if rates else [
@@ -314,7 +333,7 @@ def _requests_text(target: Target, state: LiveState) -> str:
 def _note_rows(
     source: Source, width: int, charset: Charset, latencies: bool, disks: bool
 ) -> list[Row]:  # fmt: skip
-    notes = (ALL_DISKS, WHICH_DISK * disks, LATENCY_NOTE * latencies)
+    notes = (ALL_DISKS, WHICH_DISK * disks, f"{LATENCY_NOTE}{RELAYED}." * latencies)
     text = " ".join(filter(None, notes))
     if isinstance(source, RecordedProcesses):
         return wrap(width, charset, f"{text} {RECORDED}")
