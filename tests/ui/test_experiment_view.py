@@ -149,12 +149,16 @@ async def test_a_plan_that_arrives_after_the_form_was_closed_is_dropped(key: str
 
 
 @pytest.mark.parametrize("key", ["w", "c"])
-async def test_buttons_and_keys_of_the_form_are_visible_on_24_rows(key: str) -> None:
+async def test_focus_buttons_and_keys_of_the_form_are_visible_on_24_rows(key: str) -> None:
     async with lab.make(Talkative()).run_test(size=SMALL) as pilot:
         screen = await form(pilot, key)
         await wait_until(pilot, lambda: shows(pilot.app, "[ Start ]"))
         assert shows(pilot.app, "[ Start ]") and shows(pilot.app, "Enter Start Tab Next field")
         assert key == "c" or shows(pilot.app, "(*) sequential ( ) random"), screen.plan_text
+        for pressed, marked in (("", "▸ Job"), ("shift+tab", "[▸Cancel ]"), ("tab", "▸ Job")):
+            await pilot.press(*filter(None, [pressed]))
+            await settled(pilot)
+            assert shows(pilot.app, marked) and screen_text(pilot.app).count("▸") == 1
         await pilot.click("#form-cancel")
         await pilot.pause()
         assert isinstance(pilot.app.screen, Dashboard)

@@ -15,6 +15,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
+from textual.events import DescendantFocus
 from textual.suggester import SuggestFromList
 from textual.timer import Timer
 from textual.validation import Function
@@ -66,7 +67,7 @@ class Radio(RadioButton):
 
 def push_button(label: str, name: str) -> Button:
     """A button in brackets, one row high."""
-    return Button(Content(f"[ {label} ]"), id=name, compact=True)
+    return Button(Content(f"[ {label} ]"), name=label, id=name, compact=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +218,14 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         """Focus the first field."""
         self.watch(self._scroll, "show_vertical_scrollbar", self._show_keys)
         self.query_one("#form-job", Input).focus()
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """Mark the field or button with the focus: a terminal may show no colours."""
+        for row in self.query(".form-row"):
+            row.query_one(".form-mark").visible = event.widget in row.query("*")
+        for button in self.query(Button):
+            mark = self.charset.text("▸") if event.widget is button else " "
+            button.label = Content(f"[{mark}{button.name} ]")
 
     def values(self) -> Mapping[str, str]:
         return {name: self._value(name) for name, *_ in self._fields}
