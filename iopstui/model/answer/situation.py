@@ -207,7 +207,7 @@ class Situation:
     def kind(self) -> str:
         """ "disk" (it turns), "flash" or "unknown" (a key of SLOW_MS)."""
         lowest = [name for name in self.below if not self.lower.get(name)]
-        kinds = {_kind(self.devices.get(name)) for name in lowest or [self.disk]}
+        kinds = {medium(self.devices.get(name)) for name in lowest or [self.disk]}
         return kinds.pop() if len(kinds) == 1 else "unknown"
 
     @property
@@ -784,8 +784,9 @@ class Situation:
         return self.other_in_flight < HARDLY_USED
 
 
-def _kind(device: BlockDevice | None) -> str:
-    """Whether a virtual disk claims to be rotational says nothing about its host."""
+def medium(device: BlockDevice | None) -> str:
+    """A device's medium: "disk" (rotational), "flash" or "unknown". Whether a virtual disk claims
+    to be rotational says nothing about its host."""
     if device is None or device.queue is None:
         return "unknown"
     if device.kind == "nvme":

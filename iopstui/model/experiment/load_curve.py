@@ -230,8 +230,7 @@ def curve_text(curve: LoadCurve[PointT]) -> str:
     place, enough = _choice(curve)
     fixed = " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
     doubtful = 2 * sum(bool(point.disturbed) for point in points) > len(points)
-    doubt = uncertainty_text(points) or curve.doubt
-    start = f"Can't tell for sure: {doubt}. As measured" if doubtful else ""
+    start = "Can't tell for sure; as measured" if doubtful else ""
     start = f"{start}, with {fixed}" if start and fixed else start or (fixed and f"With {fixed}")
     take = f"{start}, take" if start else "Take"
     at = f"{names[place]}{_reason(curve)}: {_figures(points[place])}"
@@ -243,8 +242,7 @@ def curve_text(curve: LoadCurve[PointT]) -> str:
         text = f"{take} {at}{_beside_the_least(points, names, place)}"
         text += _beside_the_most(points, names, place)
     cpu, alike = cpu_limit_text(points, names, (enough, place)), _alike_text(curve, enough)
-    certainty = "" if doubtful else f"{_certainty(curve)}."
-    return " ".join(filter(None, (f"{text}.", alike, cpu, certainty)))
+    return " ".join(filter(None, (f"{text}.", alike, cpu, f"{_certainty(curve)}.")))
 
 
 def _alike_text(curve: LoadCurve[PointT], index: int) -> str:

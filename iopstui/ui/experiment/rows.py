@@ -232,8 +232,9 @@ def position_note(first: int, height: int, total: int, keys: str = "") -> str:
 
 
 def result_height(needed: int, height: int) -> int:
-    """The rows of the result in its box over the other panes, which keep half of ``height``."""
-    return max(7, min(needed + 2, height // 2, height - 16))
+    """The rows of the result in its box over the other panes, which keep half of ``height``.
+    ``needed`` has a row for the title, which is in the box's border."""
+    return max(7, min(needed + 1, height // 2, height - 16))
 
 
 def below_result(pane: str, box: Box, result_rows: int, pane_rows: int) -> dict[str, Box]:

@@ -117,7 +117,8 @@ class SweepView:
     def pane_boxes(self, state: ExperimentState, box: Box, above: int) -> dict[str, Box]:
         """All panes at once: the result in ``above`` rows, then the charts side by side, then the
         table."""
-        rows = min(len(state.rows) + 3, max(6, (box.height - above) // 2))
+        needed, left = len(state.rows) + 3, box.height - above
+        rows = needed if left - needed >= LEAST_CHART else min(needed, max(6, left // 2))
         left_width = (box.width + 1) // 2
         height, y = box.height - rows - above, box.y + above
         return {
@@ -132,6 +133,10 @@ class SweepView:
         if pane != "points":
             return None
         return title_at(_points_table(state.plan, len(state.rows), width, self._charset)[0], column)
+
+
+LEAST_CHART = 9
+"""Rows of a chart beside which a short table is shown whole."""
 
 
 # -- the table

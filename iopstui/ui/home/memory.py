@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 
+from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.figures.disk import Loads
 from iopstui.ui.home.rows import Activity, HomeAnswer, present_names
@@ -15,6 +16,8 @@ BEGAN_S = monotonic()
 """The charts' axes begin when the program does."""
 LIVE_S = 1.0
 """Seconds between two measurements."""
+USE_LASTS_S = 15.0
+"""So long a reading of who uses the disks is shown when home is opened anew."""
 
 
 @dataclass
@@ -27,6 +30,7 @@ class HomeMemory:
     activity: dict[str, Activity] = field(default_factory=dict)
     answer: HomeAnswer = field(default_factory=HomeAnswer)
     measured_s: float | None = None
+    use: DiskUse | None = None
     order: list[str] = field(default_factory=list)
     alarming: str = ""
     column: str = ""
@@ -46,6 +50,10 @@ class HomeMemory:
             activity.add(rates.get(name), now_s)
         self.answer.add(now_s, rates, self.devices or {})
         self.measured_s = now_s
+
+    def last_use(self, now_s: float) -> DiskUse | None:
+        """The last reading of who uses the disks, if it is of the last seconds."""
+        return self.use if self.use is not None and now_s - self.use.t <= USE_LASTS_S else None
 
     def is_fresh(self, now_s: float) -> bool:
         """Whether the last second is of now."""

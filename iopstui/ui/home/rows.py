@@ -14,6 +14,7 @@ from textual import events
 from iopstui import format as f
 from iopstui.model.answer.answer import GOOD, UNKNOWN, Answer
 from iopstui.model.answer.judge import WINDOW, Seen, judge
+from iopstui.model.answer.situation import medium
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.answer.who import combined_shares, moved_s, parts_of_below, perhaps_text
 from iopstui.model.block.device import BlockDevice
@@ -316,7 +317,7 @@ def _queue(device: BlockDevice) -> str:
     scheduler = (device.queue.scheduler if device.queue else None) or ""
     parts = [f"scheduler {scheduler}" if scheduler else ""]
     parts.append(f.counted(len(device.hctxs), "queue") if device.hctxs else "")
-    parts.append("rotational" if device.queue is not None and device.queue.rotational else "")
+    parts.append("rotational" if medium(device) == "disk" else "")
     return ", ".join(part for part in parts if part)
 
 

@@ -182,7 +182,6 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     _message = _open_text = ""
     _rescan_pending = _reading_use = False
-    _use: DiskUse | None = None
     _ticks = _next_sort = 0
 
     def __init__(
@@ -199,6 +198,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self._error = error
         self._first_run = first_run and opened is None
         self._memory = memory
+        self._use = memory.last_use(monotonic() - BEGAN_S)
         self._devices = memory.devices
         self._activity = memory.activity
         self._early_keys: list[str] = []
@@ -621,7 +621,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     def _show_use(self, use: DiskUse | None) -> None:
         self._reading_use = False
-        self._use = use
+        self._use = self._memory.use = use
         self._explain()
 
     def _show_loads(self) -> None:
