@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import recordings as made
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from nearly import assert_nearly
 from session_frames import whole_frames
@@ -40,6 +40,8 @@ DURATION = 30.0
 DEVICES = made.TARGET.opened
 HEADER = form.Header("", "", "", "", 0.0, made.TARGET)
 
+# each example adds up every frame of a run twice
+few_examples = settings(max_examples=10)
 Cuts = st.lists(st.booleans(), min_size=12, max_size=12)
 
 
@@ -79,6 +81,7 @@ def figures_of(run: Run) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", RUNS)
+@few_examples
 @given(cuts=Cuts)
 def test_joined_blocks_equal_the_run(name: str, cuts: list[bool]) -> None:
     frames = whole_frames(name, True)
@@ -92,6 +95,7 @@ def test_joined_blocks_equal_the_run(name: str, cuts: list[bool]) -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
+@few_examples
 @given(cuts=Cuts)
 def test_joined_blocks_equal_the_row_of_the_run(name: str, cuts: list[bool]) -> None:
     frames = whole_frames(name)
@@ -152,6 +156,7 @@ def test_a_frame_mostly_before_a_mark_is_not_in_its_interval() -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
+@few_examples
 @given(cuts=Cuts)
 def test_joined_blocks_equal_heat_map_and_series(name: str, cuts: list[bool]) -> None:
     # with a gap

@@ -47,15 +47,12 @@ def test_reports_of_iostat_that_came_late_are_not_judged() -> None:
     assert "too busy" in late.meaning
 
 
-def test_a_shifted_queue_map_fails() -> None:
+def test_a_shifted_queue_map_and_interrupts_on_another_cpu_fail() -> None:
     found = copy.deepcopy(FOUND)
     for one in found.vectors:
         one["hctx"] = None if one["hctx"] is None else (one["hctx"] + 1) % 64
-    assert verdicts(judge(found))["queue map: queue of each interrupt"] == FAIL
-
-
-def test_interrupts_on_another_cpu_fail() -> None:
-    found = copy.deepcopy(FOUND)
     for frame in found.frames:
         frame["irqs"] = {irq: {"63": sum(cpus.values())} for irq, cpus in frame["irqs"].items()}
-    assert verdicts(judge(found))["interrupts of the disk on CPU 63"] == FAIL
+    made = verdicts(judge(found))
+    assert made["queue map: queue of each interrupt"] == FAIL
+    assert made["interrupts of the disk on CPU 63"] == FAIL

@@ -173,7 +173,8 @@ def check_outputs(name: str, content: bytes) -> None:
                 assert not [cell for cell in cells if cell.startswith(("=", "@"))]
 
 
-@pytest.mark.parametrize("name", MAKERS)
+# a log has no texts
+@pytest.mark.parametrize("name", [name for name in MAKERS if name != "x_clat.1.log"])
 @SETTINGS
 @given(data=st.data())
 def test_hostile_texts_reach_no_output(name: str, data: st.DataObject) -> None:

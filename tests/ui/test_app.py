@@ -80,8 +80,13 @@ def screen_text(app: IopstuiApp) -> str:
     return "\n".join("".join(row) for row in grid)
 
 
+def words(app: IopstuiApp) -> str:
+    """The text without line ends; ``shows`` paints it again for each question."""
+    return " ".join(screen_text(app).split())
+
+
 def shows(app: IopstuiApp, text: str) -> bool:
-    return text in " ".join(screen_text(app).split())
+    return text in words(app)
 
 
 async def settle(pilot: Pilot[int]) -> None:

@@ -154,7 +154,7 @@ def _odd(item: Any, value: Any) -> Iterator[Any]:
         yield value
 
 
-@pytest.mark.parametrize("value", [-1, 0, 1 << 32, (1 << 63) - 1, (1 << 64) - 1, 1e20, -0.5])
+@pytest.mark.parametrize("value", [-1, 0, (1 << 64) - 1, 1e20, -0.5])
 async def test_any_figure_of_a_sample_may_be_extreme(value: float, tmp_path: Path) -> None:
     """Each odd sample is placed between two valid ones; all are played or refused."""
     samples = made.raws(made.RUN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iopstui.catalog import read_catalog
@@ -196,6 +196,7 @@ def test_what_is_not_sold_cannot_be_bought(name: str) -> None:
 
 
 @each_class
+@settings(max_examples=8)
 @given(data=st.data())
 def test_figures_rise_with_the_size_up_to_their_cap(
     volume: VolumeClass, data: st.DataObject
