@@ -135,8 +135,9 @@ PANELS: tuple[Section, ...] = (
                          "over all requests, util has no sum"),
             ("nvme0 47 °C", "what the NVMe drive reports of itself every 10 s; bytes count from "
                             "the start of the run"),
-            ("util% <5", "the ticks found no request, though some completed: busy for at most this "
-                         "share of the time (in flight on average × 100)"),
+            ("util% <5", "the kernel's ticks found no request, though some completed, or were more "
+                         "than all requests took: busy for at most this share of the time (in "
+                         "flight on average × 100)"),
             ("rMB/s, wMB/s", "iostat's names; the unit is MiB/s, as in all other panels"),
             ("–", "no such requests"),
         ),

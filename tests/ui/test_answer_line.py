@@ -79,21 +79,23 @@ def test_the_time_of_the_figures_is_said_where_there_is_room() -> None:
 def test_where_all_is_well_the_time_matters_more_than_the_last_parts() -> None:
     """The panels below show only the last second, so the line has to show that its figures are of
     more."""
-    quick = "vda answers in 243 µs (p99) at 2.3 % busy; no queue (0.09 in flight)"
+    quick = "vda answers in 243 µs at 2.3 % busy; no queue (0.09 in flight)"
     well = Answer("vda", "well", GOOD, quick, over_s=5)
-    assert text(well, 80) == f" ● {quick:70}in 5 s"
-    assert text(well, 76) == f" ● {quick.partition(' (0.09')[0]:64}over 5 s"
-    assert text(well, 58) == " ● vda answers in 243 µs (p99); no queue         over 5 s"
-    assert text(well, 36) == " ● vda answers in 243 µs (p99)"
+    assert text(well, 80) == f" ● {quick:68}over 5 s"
+    assert text(well, 70) == f" ● {quick.partition(' (0.09')[0]:58}over 5 s"
+    assert text(well, 48) == " ● vda answers in 243 µs; no queue     over 5 s"
+    assert text(well, 36) == " ● vda answers in 243 µs"
     assert text(well, 28).endswith("…"), "the text has no figure without a time"
     who = f"{quick.partition(' (0.09')[0]} · fio (965): 64 % of bytes"
     assert text(replace(well, who=WHO), 100) == f" ● {who:88}over 5 s", "who stays"
-    waiting = replace(well, text="loop0 answers in 528 µs (p99) at 34 % busy; "
-                                 "tasks wait for I/O 1 % of the time")  # fmt: skip
+    waiting = replace(well, text="loop0 answers in 528 µs on average (device p99 2.31 ms) at 34 % "
+                                 "busy; tasks wait for I/O 1 % of the time")  # fmt: skip
     hog = "backupd --name=hog --filename=/dev/loop0 (5294) does 99 % of its bytes"
     for more in ("", "f: all"):
         row = "".join(one for one, _ in answer_row(replace(waiting, who=hog), 80, UTF8, more))
-        assert "(p99); tasks wait for I/O 1 % · backupd (5294): 99 %" in row, "a newcomer missed it"
+        assert "528 µs; tasks wait for I/O 1 % · backupd (5294): 99 %" in row, (
+            "a newcomer missed it"
+        )
     through = "backupd --all (31151) through loop0 does 92 % of its bytes"
     mean = replace(well, text="vda answers in 405 µs on average", who=through)
     assert text(mean, 80).endswith("on average · backupd (31151) through loop0: 92 %")
@@ -314,14 +316,14 @@ def test_after_a_sweep_the_answer_is_on_the_sweep() -> None:
     state.apply(Notice(20.0, "info", "later"))
     said = answer_of(state, None, {})
     assert said is not None and said.state == GOOD
-    assert said.text.startswith("The sweep ended 10 s ago (w shows it): Take iodepth=4")
+    assert said.text.startswith("The sweep ended 10 s ago: iodepth=4 (w shows it): Take iodepth=4")
 
 
 def test_a_shortened_answer_names_the_key_that_shows_all_of_it() -> None:
-    quick = Answer("vda", "well", GOOD, "vda answers in 243 µs (p99) at 2.3 % busy; no queue")
-    row = "".join(part for part, _ in answer_row(quick, 53, UTF8, "f: all"))
-    assert row == f" ● {'vda answers in 243 µs (p99); no queue':43}f: all "
+    quick = Answer("vda", "well", GOOD, "vda answers in 243 µs at 2.3 % busy; no queue")
+    row = "".join(part for part, _ in answer_row(quick, 47, UTF8, "f: all"))
+    assert row == f" ● {'vda answers in 243 µs; no queue':37}f: all "
     assert "f: all" not in "".join(part for part, _ in answer_row(quick, 80, UTF8, "f: all"))
     page = finding_line.list_rows(LiveState(devices=("vda",)), 40, UTF8, quick)
     listed = " ".join("".join(part for part, _ in one).strip() for one in page)
-    assert "● vda answers in 243 µs (p99) at 2.3 % busy; no queue" in " ".join(listed.split())
+    assert "● vda answers in 243 µs at 2.3 % busy; no queue" in " ".join(listed.split())

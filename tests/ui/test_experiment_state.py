@@ -73,6 +73,9 @@ def test_a_sweep_that_recommends_another_load_says_what_the_one_before_did() -> 
     other = state_after([*first, *events("1,2,4..64", 3)])
     assert other.sentences()[0].startswith("Take iodepth=4 ")
     assert other.sentences()[1] == "The sweep before this one recommended iodepth=16."
+    largest = events("1,2,4,8", 12)
+    assert state_after(largest).next_fields["axis"] == "iodepth=4,8,16,32"
+    assert "axis" not in state_after([*first, *largest]).next_fields, "they were measured before"
 
 
 @pytest.mark.parametrize(("plan", "count"), [(SWEEP, "7 points"), (COMPARE, "8 runs")])

@@ -125,7 +125,9 @@ _PERSON = re.compile(
     r"(?:(\S+).*? \((\d+)(?:, [^()]*)?\)|(.+?) \((\d+ processes)\)).*?"
     r"( through \S+)? does (all|(?:at least )?\d+ %) of its bytes"
 )
-_LESS = tuple(map(re.compile, (r" at [\d.]+ % busy\b", r" with [\d.]+k? in flight$")))
+_LESS = tuple(map(re.compile, (
+    r" \(device p99 [^()]*\)", r" at [\d.]+ % busy\b", r" with [\d.]+k? in flight$",
+)))  # fmt: skip
 """Less telling than who uses the disk, or than another part, in the order in which they yield."""
 _WAITING = re.compile(r"; (?:nothing waits|no (?:queue|task waits)|tasks wait)\b[^;]*$")
 """Whether anything waits: matters more than how busy the disk is, or that a share is of bytes."""
@@ -181,9 +183,11 @@ def _ranked(text: str, who: str) -> Iterator[tuple[str, str]]:
     whole = [*texts]
     if says_what_waits(whole[0]):
         waiting = [whole[0], _ITS_FIGURE.sub("", whole[0])]
-        waiting.append(_LESS[0].sub("", waiting[1]))
+        for detail in _LESS[:2]:
+            waiting.append(detail.sub("", waiting[-1]))
         names = who, who.removesuffix(_OF_BYTES)
         yield from ((text, name) for name in names for text in dict.fromkeys(waiting))
+        yield waiting[-1].replace(MEAN, "", 1), names[1]
     if who:
         texts += _without_details(texts[-1])
     here = _WAY.sub("", who)

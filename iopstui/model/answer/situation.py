@@ -21,7 +21,7 @@ from iopstui.model.answer.who import (
     syncing_array,
 )
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.figures.disk import DiskRates, mean_ms_over
+from iopstui.model.figures.disk import DiskRates, has_too_many_ticks, mean_ms_over
 from iopstui.model.findings.conditions import Array, Conditions
 from iopstui.model.findings.evidence import NO_CONDITIONS, NO_SHAPE, JobShape
 from iopstui.model.findings.finding import Finding
@@ -268,10 +268,12 @@ class Situation:
 
     @cached_property
     def busy(self) -> float | None:
-        """Percent of the time with a request in flight (util); ``None`` if the kernel, which
-        samples it, must have missed most of that time."""
+        """Percent of the time with a request in flight (util), and never more than all requests
+        took; ``None`` if the kernel, which samples it, must have missed most of that time."""
         utils = [rates.util for rates in self.seconds if rates.util is not None]
         busy = fmean(utils) if utils else None
+        if busy is not None and has_too_many_ticks(self.seconds):
+            busy = min(busy, 100 * self.in_flight)
         most = BURST_DEPTH * (busy or 0.0) / 100
         if busy is None or busy >= BUSY_UTIL or self.in_flight <= most:
             return busy

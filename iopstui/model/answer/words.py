@@ -100,10 +100,10 @@ def nothing(s: Situation) -> str:
 
 
 def _latency(s: Situation) -> str:
-    """The latency as text. A percentile only if single requests were measured and none waits in a
-    queue: it covers the device's part alone."""
+    """The mean latency as text, and the percentile of the device's part if single requests were
+    measured and none waits in a queue."""
     if s.p99_ns is not None and s.in_flight < IN_USE:
-        return f"{units.latency(s.p99_ns)} (p99)"
+        return f"{mean(s)} (device p99 {units.latency(s.p99_ns)})"
     return mean(s)
 
 

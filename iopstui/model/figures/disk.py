@@ -201,13 +201,28 @@ def sum_rates(parts: Sequence[DiskRates]) -> DiskRates | None:
 
 
 def util_text(rates: DiskRates | None) -> str:
-    """Percent busy for people: "0", "12". If the kernel's ticks found the disk idle although it
-    completed I/Os, the most that it can have been: "<5" with 0.05 in flight on average."""
+    """Percent busy for people: "0", "12". The kernel samples it in ticks: they may find a disk idle
+    that completed I/Os, or busy for longer than its requests took. Then it is the most that it can
+    have been: "<5" with 0.05 in flight on average."""
     util = None if rates is None else rates.util
-    if rates is None or util != 0 or not rates.ios_s or rates.aqu_sz is None:
+    if rates is None or util is None or not rates.ios_s or rates.aqu_sz is None:
         return f.percent(util)
-    most = ceil(100 * rates.aqu_sz)
-    return f"<{max(1, most)}" if most < 100 else f.MISSING
+    most = 100 * rates.aqu_sz
+    if util == 0:
+        return f"<{max(1, ceil(most))}" if most < 100 else f.MISSING
+    return f"<{max(1, ceil(most))}" if has_too_many_ticks([rates]) else f.percent(util)
+
+
+def has_too_many_ticks(seconds: Sequence[DiskRates]) -> bool:
+    """Whether a disk's ticks in these seconds say that it was busy for clearly longer than all its
+    requests took. Requests that go on, and flushes, have no time yet."""
+    if not seconds or seconds[-1].in_flight or any(rates.flushes for rates in seconds):
+        return False
+    known = [(rates.util, rates.aqu_sz) for rates in seconds]
+    if any(util is None or aqu_sz is None for util, aqu_sz in known):
+        return False
+    ticks, taken = sum(util or 0 for util, _ in known), sum(100 * (aqu or 0) for _, aqu in known)
+    return ticks > 1.1 * taken + len(known)
 
 
 def util_column(**different: Any) -> Column:

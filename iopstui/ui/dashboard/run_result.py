@@ -96,7 +96,8 @@ def _experiment_text(state: LiveState, by_clock: bool) -> str:
     if experiment is None or ended is None or over is None or over.t < ended.t:
         return ""
     sentence = next(iter(experiment.sentences()), "")
-    head = f"The {experiment.noun} ended {_when(state, over.t, by_clock)} (w shows it)"
+    load = f": {experiment.recommended}" if experiment.recommended else ""
+    head = f"The {experiment.noun} ended {_when(state, over.t, by_clock)}{load} (w shows it)"
     return f"{head}: {sentence}" if sentence else head
 
 

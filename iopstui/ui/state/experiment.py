@@ -3,7 +3,7 @@ clock. A recording has the same events, so a replay shows the same state."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -76,7 +76,10 @@ class ExperimentState:
 
     def __init__(self, plan: Plan, t: float, before: ExperimentState | None = None) -> None:
         self.plan = plan
-        self._before = before.recommended if before is not None else ()
+        like = before is not None and (before.plan.jobs, before.plan.options) == (
+            plan.jobs, plan.options)  # fmt: skip
+        self._before = before.recommended if before is not None and like else ""
+        self._loads = before.loads if before is not None and like else {}
         self.start_t = self.t = t
         self.points: dict[int, PointFinished] = {}
         self.failed: dict[int, PointFailed] = {}
@@ -233,27 +236,41 @@ class ExperimentState:
             more = f"; kept in {path}; the same {self.noun} continues there" if path else ""
             lines.insert(0, f"{self._ending_text()}, not the whole plan{more}")
         before, now = self._before, self.recommended
-        if before[:1] == now[:1] and before != now:
-            lines.insert(1, f"The sweep before this one recommended {before[1]}.")
+        if before and now and before != now:
+            lines.insert(1, f"The sweep before this one recommended {before}.")
         return lines
 
     @property
-    def recommended(self) -> tuple[str, ...]:
-        """The jobs, and the load that the only curve of a whole sweep recommends; () elsewhere."""
+    def recommended(self) -> str:
+        """The load that the only curve of a whole sweep recommends; "" elsewhere."""
         is_whole = not self.active and len(self.points) == self.total
         if not is_whole or self.plan.variants or load_axis(self.plan) is None:
-            return ()
+            return ""
         curves = self.curves()
         one = len(curves) == 1 and len(curves[0].points) > 1
-        return (self.jobs_text, recommended_load(curves[0])) if one else ()
+        return recommended_load(curves[0]) if one else ""
+
+    @property
+    def loads(self) -> Mapping[str, frozenset[str]]:
+        """The loads that this sweep, or one before it of the same jobs, measured, by axis."""
+        axis = load_axis(self.plan)
+        if axis is None:
+            return self._loads
+        return {
+            **self._loads,
+            axis.name: frozenset(axis.values).union(self._loads.get(axis.name, ())),
+        }
 
     @property
     def next_fields(self) -> dict[str, str]:
         """The values of the form's fields that make the result more certain: repeats, and
-        further loads where the best one is at an end."""
+        further loads where the best one is at an end and no sweep before measured them all."""
         if self.active or not self.points or self.plan.variants:
             return {}
         further = further_loads(self.plan, self.curves())
+        name, _, values = further.partition("=")
+        if self.loads.get(name, frozenset()) >= {*values.split(",")}:
+            further = ""
         fields = {"axis": further} if further and len(self.points) == self.total else {}
         return {**fields, "rounds": REPEATS} if self.plan.repeats == 1 else fields
 

@@ -184,12 +184,12 @@ def test_who_uses_a_disk_tells_more_than_how_busy_it_is() -> None:
 @pytest.mark.parametrize(("waits", "room", "short"), [
     ("no queue (0.38 in flight)", 80, "; no queue"), ("nothing waits", 80, "; nothing waits"),
     ("tasks wait for I/O 2 % of the time", 80, "; tasks wait for I/O 2 %"),
-    ("tasks wait for I/O 2 % of the time", 70, " (p99)"),
+    ("tasks wait for I/O 2 % of the time", 70, " on average"),
 ])  # fmt: skip
 def test_whether_anything_waits_tells_more_than_how_busy_it_is(
     waits: str, room: int, short: str
 ) -> None:
-    text = f"loop0 answers in 2.77 ms (p99) at 5.3 % busy; {waits}"
+    text = f"loop0 answers in 377 µs on average (device p99 2.77 ms) at 5.3 % busy; {waits}"
     who = "backupd --name=hog --filename=/dev/loop0 (16411) does 99 % of its bytes"
     words, person = shortened(text, who, room, len)
     assert words.endswith(short) and person.startswith("backupd (16411): 99 %")

@@ -1882,6 +1882,13 @@ def test_a_disk_whose_commands_time_out_is_slow_though_few_of_its_seconds_show_i
     assert first(seconds, use(), 0.0).rule not in ("slow", "unsteady")
 
 
+def test_a_disk_is_busy_for_no_longer_than_its_requests_took() -> None:
+    """A paced program on a loop device: the ticks said 86 %, by hand it was 7 to 21 %."""
+    paced = changed(rates(1700, 0, 0.12), aqu_sz=0.204, util=86.0, in_flight=0)
+    answer = first([paced] * 5, use(), 0.0)
+    assert "at 20 % busy" in answer.text and answer.verdict == NOTHING
+
+
 def test_a_loop_device_that_lost_its_file_is_not_called_idle() -> None:
     off = Conditions(devices={"vda": DeviceState(detached=True)})
     answer = first([IDLE] * 5, use(), 0.0, conditions=off)

@@ -228,10 +228,14 @@ def test_counts_that_are_the_very_same() -> None:
         (DiskRates(1.0, 30, 0, io_ms=0.0, weighted_ms=0.0), "<1"),
         (DiskRates(1.0, 30, 0, io_ms=0.0, weighted_ms=3000.0), "–"),
         (DiskRates(1.0, 30, 0, weighted_ms=3000.0), "–"),
+        (DiskRates(1.0, 1700, 0, io_ms=860.0, weighted_ms=430.0), "<43"),
+        (DiskRates(1.0, 1700, 0, io_ms=440.0, weighted_ms=430.0), "44"),
+        (DiskRates(1.0, 1700, 0, io_ms=860.0, weighted_ms=430.0, in_flight=1), "86"),
+        (DiskRates(1.0, 1700, 0, io_ms=860.0, weighted_ms=430.0, flushes=3), "86"),
         (None, "–"),
     ],
 )
-def test_a_disk_that_the_ticks_found_idle_although_it_worked_is_not_called_idle(
+def test_util_is_never_more_than_the_requests_took_and_not_0_where_there_were_some(
     rates: DiskRates | None, text: str
 ) -> None:
     assert util_text(rates) == text
