@@ -132,7 +132,7 @@ class ProcessWaits:
     """It was in state D for an unknown reason while it had a child that it began meanwhile."""
     not_for_io: bool = False
     """In a part of the looks that found it in state D for an unknown reason, no task of the machine
-    waited for I/O."""
+    waited for I/O; or no more tasks than in the other looks."""
     odd_place: str = ""
     """The function in which it was in state D most often, if nobody knows what that is for."""
     never_ran: bool = False
