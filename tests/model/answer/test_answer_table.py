@@ -796,6 +796,12 @@ def test_a_limit_is_reached_in_the_mean_of_the_readings() -> None:
         uses = [use(limits=(replace(limit, share=share),)) for share in shares_done]
         together = mean_use(uses)
         assert together is not None and bool(together.limits) is is_reached
+    lumps = [use(limits=(replace(limit, share=3.9),) * (second % 4 == 0)) for second in range(10)]
+    together = mean_use(lumps)
+    assert together is not None and together.limits
+    for shifted in (lumps[1:], lumps[2:8]):
+        together = mean_use(shifted)
+        assert together is not None and not together.limits and together.near_limits
     rarely = mean_use([use(limits=(limit,)), use(), use(), use()])
     assert rarely is not None and not rarely.limits and not rarely.near_limits
 
