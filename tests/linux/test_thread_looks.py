@@ -203,6 +203,11 @@ def test_the_function_is_read_before_the_state(tmp_path: Path) -> None:
     fell_asleep = seen_at(str(tmp_path), False, states, "")
     assert fell_asleep == Look("folio_wait_bit", True), "it is read again"
     assert seen_at(str(tmp_path), False, {}, "") == Look("", True), "not if it cannot be read"
+    assert look("S", "io_wq_worker") == Look("io_wq_worker", False)
+    (tmp_path / "stat").write_text("7 (fio) D 1 " + "0 " * 40)
+    (tmp_path / "wchan").write_text("jbd2_log_wait_commit")
+    woken = seen_at(str(tmp_path), False, states, "io_wq_worker")
+    assert woken == Look("jbd2_log_wait_commit", True), "it was asleep, and is blocked elsewhere"
     assert look("S", "worker_thread", kernel=True) == Look("worker_thread", False, waits=False)
     assert look("T", "do_signal_stop") == Look("do_signal_stop", False, waits=False)
     (tmp_path / "stat").unlink()

@@ -207,8 +207,8 @@ def seen_at(place: str, kernel: bool, states: dict[str, bool], where: str) -> Lo
         return Look(where, states[where]) if where in states else None
     if state not in (_BLOCKED, _SLEEPS) or (kernel and state == _SLEEPS):
         return Look(where, False, waits=False)
-    if not where and states:  # it fell asleep between the two readings
-        where = wchan(place)
+    if (not where and states) or (state == _BLOCKED and states.get(where) is False):
+        where = wchan(place)  # it fell asleep, or was woken up and blocked, between the readings
     if where:
         states[where] = state == _BLOCKED
     return Look(where, state == _BLOCKED)
