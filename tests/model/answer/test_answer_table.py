@@ -1465,6 +1465,9 @@ def test_tasks_that_wait_while_no_disk_has_anything_are_not_explained() -> None:
     for place, rule in (("nfs_wait_bit", "quiet"), ("submit_bio_wait", "above"), ("", "above")):
         seen = use(blocked=(BlockedTask(6334, "dd", place),), remote=True)
         assert first([IDLE] * 5, seen, 46.0).rule == rule
+    assert first([IDLE] * 5, seen, 46.0).text.endswith("; a file server or FUSE may be why")
+    held = replace(seen, near_limits=(LimitUse("vdb", "/app", "9 reads/s", "io.max"),))
+    assert first([IDLE] * 5, held, 46.0).text.endswith("; the limit of a cgroup may be why")
 
 
 def test_memory_that_is_short() -> None:
