@@ -153,6 +153,27 @@ def test_state_d_while_no_task_waits_for_io_is_for_something_else(
     assert waits.result().not_for_io is other
 
 
+@pytest.mark.parametrize(("more", "noise", "rounds", "other"), [
+    (0, 0, 10, True), (1, 0, 10, False), (0, 0, 5, False), (0, 6, 10, False), (0, 1, 300, True),
+])  # fmt: skip
+def test_who_waits_for_io_is_one_task_more_that_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: int, noise: int, rounds: int, other: bool
+) -> None:  # fmt: skip
+    """``more`` tasks wait for I/O, beside 12 and a ``noise``, while it is in state D."""
+    task = tmp_path / "proc/7/task/7"
+    task.mkdir(parents=True)
+    (task / "schedstat").write_text("1 2 3")
+    waits = TaskWaits(7, {}, Roots.under(tmp_path))
+    for number in range(rounds):
+        for state in "DS":
+            beside = 12 + noise * (number % 2) + more * (state == "D")
+            (tmp_path / "proc/stat").write_text(f"cpu 1 2\nprocs_blocked {beside}\n")
+            for directory in (task, task.parents[1]):
+                (directory / "stat").write_text(f"7 (python) {state} 1 " + "0 " * 40)
+            waits.look()
+    assert waits.result().not_for_io is other
+
+
 def test_a_function_that_nobody_knows_is_named(tmp_path: Path) -> None:
     task = tmp_path / "proc/7/task/7"
     task.mkdir(parents=True)
@@ -182,6 +203,11 @@ def test_the_function_is_read_before_the_state(tmp_path: Path) -> None:
     fell_asleep = seen_at(str(tmp_path), False, states, "")
     assert fell_asleep == Look("folio_wait_bit", True), "it is read again"
     assert seen_at(str(tmp_path), False, {}, "") == Look("", True), "not if it cannot be read"
+    assert look("S", "io_wq_worker") == Look("io_wq_worker", False)
+    (tmp_path / "stat").write_text("7 (fio) D 1 " + "0 " * 40)
+    (tmp_path / "wchan").write_text("jbd2_log_wait_commit")
+    woken = seen_at(str(tmp_path), False, states, "io_wq_worker")
+    assert woken == Look("jbd2_log_wait_commit", True), "it was asleep, and is blocked elsewhere"
     assert look("S", "worker_thread", kernel=True) == Look("worker_thread", False, waits=False)
     assert look("T", "do_signal_stop") == Look("do_signal_stop", False, waits=False)
     (tmp_path / "stat").unlink()

@@ -184,8 +184,9 @@ class TaskWaits:
         return len(threads) == self._most_threads and all(one.never_ran for one in threads)
 
     def _not_for_io(self) -> bool:
-        """Whether a thread was blocked in several looks in which no task waited for I/O."""
-        return any(one.not_for_io >= max(LEAST_OTHER, OTHER_SHARE * one.unread)
+        """Whether a thread was blocked in several looks in which no task waited for I/O, or no more
+        tasks than in the other looks."""
+        return any(one.not_for_io >= max(LEAST_OTHER, OTHER_SHARE * one.unread) or one.adds_none
                    for one in self._threads.values())  # fmt: skip
 
     def _percents(self) -> tuple[dict[str, float], float]:

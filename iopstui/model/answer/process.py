@@ -36,7 +36,9 @@ IN_FLIGHT_SHARE = 0.5
 NO_IO_SHARE = 0.1
 """If requests are in flight for less than this share of the time in which tasks wait, the tasks
 wait for something else."""
-PAGE_PLACES = ("folio_wait", "__folio_lock", "wait_on_page", "filemap", "io_schedule")
+PAGE_PLACES = (
+    "folio_wait", "__folio_lock", "wait_on_page", "filemap", "io_schedule", "wb_wait_for",
+)  # fmt: skip
 """Beginnings of kernel functions in which the pages of files are waited for, on any file system."""
 HIDDEN_POOL = "hidden-pool"
 HELD_BACK = ("limit", "near-limit", "iocost", "suspended", "suspended-at-times", "pool",
@@ -55,7 +57,8 @@ _PLACES: tuple[tuple[str, str], ...] = (
     (r"io_schedule|folio_wait|wait_on_page|wait_on_buffer|filemap|blk_|bio_|dio|iomap|jbd2|"
      r"do_get_write_access|wait_transaction|ext4|xfs|xlog|btrfs|f2fs|rq_qos|rqos|wbt_|md_|raid|"
      r"read_events|balance_dirty|swap|dm_|loop|sync_inodes|writeback|_supers|submit_|zfs|zio|cv_wait|"
-     r"bdev|__bread|d_alloc_parallel|lock_extent", DISK),
+     r"bdev|__bread|d_alloc_parallel|lock_extent|wait_log_commit|wait_for_commit|wait_current_trans|"
+     r"wb_wait_for|wait_barrier|wait_read_barrier", DISK),
 )  # fmt: skip
 
 
@@ -132,7 +135,7 @@ class ProcessWaits:
     """It was in state D for an unknown reason while it had a child that it began meanwhile."""
     not_for_io: bool = False
     """In a part of the looks that found it in state D for an unknown reason, no task of the machine
-    waited for I/O."""
+    waited for I/O; or no more tasks than in the other looks."""
     odd_place: str = ""
     """The function in which it was in state D most often, if nobody knows what that is for."""
     never_ran: bool = False

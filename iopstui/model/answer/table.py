@@ -603,11 +603,14 @@ def waits_elsewhere(s: Situation) -> Answer | None:
     blocked = words.blocked_text(s)
     if not blocked:
         return None
+    why = "; a file server or FUSE may be why" * s.use.remote
+    if s.use.limits or s.use.near_limits:
+        why = "; the limit of a cgroup may be why"
     step = advise("log") if s.use.as_root else advise("root", s.disk * bool(s.ios_s))
     return Answer(
         s.disk, "above", WARNING,
         f"Tasks wait for I/O {s.waited_percent:.0f} % of the time, but {_hardly_text(s)}: "
-        f"{blocked}{'; a file server or FUSE may be why' * s.use.remote}",
+        f"{blocked}{why}",
         UNKNOWN, next=_device_on_it(s) or step,
     )  # fmt: skip
 

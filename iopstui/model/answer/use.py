@@ -298,13 +298,24 @@ def _mean_kernel(uses: Sequence[DiskUse], seconds: float) -> tuple[float, float]
 
 def _reached(uses: Sequence[DiskUse]) -> tuple[LimitUse, ...]:
     """The limits that are nearly reached in most readings and reached in their mean: on a busy
-    machine one second has less and the next one more."""
-    return tuple(one for one in _often([use.limits for use in uses])
-                 if _mean_share(one, uses) >= REACHED)  # fmt: skip
+    machine one second has less and the next one more. Or those reached in the mean of all: the
+    kernel lets written pages through in lumps, of which each is held back for seconds."""
+    often = _often([use.limits for use in uses])
+    seconds = sum(use.seconds for use in uses)
+    return tuple(
+        one for one in dict.fromkeys(one for use in uses for one in use.limits)
+        if (one in often and _mean_share(one, uses) >= REACHED)
+        or sum(share * own for share, own in _shares(one, uses)) >= REACHED * seconds
+    )  # fmt: skip
+
+
+def _shares(limit: LimitUse, uses: Sequence[DiskUse]) -> list[tuple[float, float]]:
+    """(share of the limit, seconds) of the readings that found it nearly reached."""
+    return [(one.share, use.seconds) for use in uses for one in use.limits if one == limit]
 
 
 def _mean_share(limit: LimitUse, uses: Sequence[DiskUse]) -> float:
-    near = [(one.share, use.seconds) for use in uses for one in use.limits if one == limit]
+    near = _shares(limit, uses)
     return sum(part * seconds for part, seconds in near) / sum(s for _, s in near)
 
 
@@ -312,9 +323,11 @@ def _reached_at_times(
     uses: Sequence[DiskUse], reached: Sequence[LimitUse]
 ) -> tuple[LimitUse, ...]:  # fmt: skip
     """The other limits that tasks may have waited for: reached at times (share 1), or hardly any
-    more in most readings."""
+    more in most readings. A lump of several seconds' share counts for so many readings."""
     least = 0.0 if len(uses) < FEW_READINGS else REACHED
-    counts = Counter(one for use in uses for one in use.limits if one.share >= least)
+    counts: Counter[LimitUse] = Counter()
+    for one in (one for use in uses for one in use.limits if one.share >= least):
+        counts[one] += max(1, round(one.share))
     near = {one: _mean_share(one, uses) for one in _often([use.limits for use in uses])}
     near |= {one: 1.0 for one, count in counts.items() if count >= AT_TIMES * len(uses)}
     return tuple(replace(one, share=share) for one, share in near.items() if one not in reached)

@@ -796,6 +796,12 @@ def test_a_limit_is_reached_in_the_mean_of_the_readings() -> None:
         uses = [use(limits=(replace(limit, share=share),)) for share in shares_done]
         together = mean_use(uses)
         assert together is not None and bool(together.limits) is is_reached
+    lumps = [use(limits=(replace(limit, share=3.9),) * (second % 4 == 0)) for second in range(10)]
+    together = mean_use(lumps)
+    assert together is not None and together.limits
+    for shifted in (lumps[1:], lumps[2:8]):
+        together = mean_use(shifted)
+        assert together is not None and not together.limits and together.near_limits
     rarely = mean_use([use(limits=(limit,)), use(), use(), use()])
     assert rarely is not None and not rarely.limits and not rarely.near_limits
 
@@ -1459,6 +1465,9 @@ def test_tasks_that_wait_while_no_disk_has_anything_are_not_explained() -> None:
     for place, rule in (("nfs_wait_bit", "quiet"), ("submit_bio_wait", "above"), ("", "above")):
         seen = use(blocked=(BlockedTask(6334, "dd", place),), remote=True)
         assert first([IDLE] * 5, seen, 46.0).rule == rule
+    assert first([IDLE] * 5, seen, 46.0).text.endswith("; a file server or FUSE may be why")
+    held = replace(seen, near_limits=(LimitUse("vdb", "/app", "9 reads/s", "io.max"),))
+    assert first([IDLE] * 5, held, 46.0).text.endswith("; the limit of a cgroup may be why")
 
 
 def test_memory_that_is_short() -> None:
