@@ -85,7 +85,7 @@ def test_where_all_is_well_the_time_matters_more_than_the_last_parts() -> None:
     assert text(well, 70) == f" ● {quick.partition(' (0.09')[0]:58}over 5 s"
     assert text(well, 48) == " ● vda answers in 243 µs; no queue     over 5 s"
     assert text(well, 30) == " ● vda answers in 243 µs"
-    assert text(well, 28).endswith("…"), "the text has no figure without a time"
+    assert text(well, 22).endswith("…"), "the text has no figure without a time"
     who = f"{quick.partition(' (0.09')[0]} · fio (965): 64 % of bytes"
     assert text(replace(well, who=WHO), 100) == f" ● {who:88}over 5 s", "who stays"
     waiting = replace(well, text="loop0 answers in 528 µs on average (device p99 2.31 ms) at 34 % "
