@@ -79,12 +79,14 @@ def test_the_time_of_the_figures_is_said_where_there_is_room() -> None:
 def test_where_all_is_well_the_time_matters_more_than_the_last_parts() -> None:
     """The panels below show only the last second, so the line has to show that its figures are of
     more."""
-    quick = "vda answers in 243 µs at 2.3 % busy; no queue (0.09 in flight)"
+    quick = "vda answers in 243 µs on average at 2.3 % busy; no queue (0.09 in flight)"
     well = Answer("vda", "well", GOOD, quick, over_s=5)
-    assert text(well, 80) == f" ● {quick:68}over 5 s"
-    assert text(well, 70) == f" ● {quick.partition(' (0.09')[0]:58}over 5 s"
-    assert text(well, 48) == " ● vda answers in 243 µs; no queue     over 5 s"
-    assert text(well, 30) == " ● vda answers in 243 µs"
+    assert text(well, 84) == f" ● {quick} in 5 s"
+    assert text(well, 80) == f" ● {quick.partition(' (0.09')[0]:68}over 5 s"
+    mean = quick.partition(" at 2.3")[0]
+    assert text(well, 58) == f" ● {mean}; no queue    over 5 s"
+    assert text(well, 44) == f" ● {mean.partition(' on')[0]}; no queue   in 5 s"
+    assert text(well, 24) == f" ● {mean.partition(' on')[0]}"
     assert text(well, 22).endswith("…"), "the text has no figure without a time"
     who = f"{quick.partition(' (0.09')[0]} · fio (965): 64 % of bytes"
     assert text(replace(well, who=WHO), 100) == f" ● {who:88}over 5 s", "who stays"
