@@ -122,6 +122,18 @@ def test_requests_that_do_not_complete_are_in_flight(tmp_path: Path) -> None:
     assert in_flight == {"sda": 4.0, "sdb": 0.0}
 
 
+@pytest.mark.parametrize(
+    ("number", "is_inside"), [("", False), ("4026531836", False), ("4026532201", True)]
+)
+def test_processes_outside_of_a_container_are_not_all(
+    tmp_path: Path, number: str, is_inside: bool
+) -> None:
+    (tmp_path / "proc/self/ns").mkdir(parents=True)
+    if number:
+        (tmp_path / "proc/self/ns/pid").symlink_to(f"pid:[{number}]")
+    assert read(tmp_path).outer_processes is is_inside
+
+
 def test_a_device_mapper_device_is_looked_at_each_time(tmp_path: Path) -> None:
     flag = tmp_path / "sys/class/block/dm-0/dm/suspended"
     flag.parent.mkdir(parents=True)

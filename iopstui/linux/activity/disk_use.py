@@ -92,6 +92,7 @@ class DiskUseReader:
             as_root=not os.geteuid(), disks=moved,
             with_tasks=tasks, blocked=blocked, ring_waiters=ring, aio_waiters=aio,
             limits=limits,
+            outer_processes=_in_pid_namespace(self._roots),
             outer_groups=self._limits.outer_groups, limits_readable=self._limits.readable,
             remote=has_remote_mounts(self._roots),
             write_back={} if write_back is None else dict.fromkeys(
@@ -276,6 +277,15 @@ def _growth(
     if any(name not in now or name not in before for name in names):
         return None
     return sum(now[name] - before[name] for name in names) / seconds
+
+
+def _in_pid_namespace(roots: Roots) -> bool:
+    """Whether processes of the machine are outside of this one's PID namespace (the first one's
+    number is PROC_PID_INIT_INO, include/linux/proc_ns.h)."""
+    try:
+        return os.readlink(roots.proc / "self/ns/pid") != "pid:[4026531836]"
+    except OSError:
+        return False
 
 
 def group_of(pid: int, roots: Roots) -> str:

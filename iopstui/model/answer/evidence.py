@@ -123,6 +123,8 @@ def not_seen(s: Situation, no_probe: str = "") -> list[str]:
         missing.append("who uses it, blocked tasks, limits of cgroups (not read in these seconds)")
     if hidden := _hidden_users(s):
         missing.append(hidden)
+    if s.use is not None and s.use.outer_processes:
+        missing.append("processes outside this container (the host sees them)")
     if s.use is not None and not s.use.as_root and s.conditions.logged is None:
         missing.append("errors in the kernel's log (root reads it)")
     if s.use is not None and not s.use.limits_readable:

@@ -138,6 +138,8 @@ class DiskUse:
     """Of several readings: limits that were reached or nearly reached in only some of them."""
     outer_groups: bool = False
     """This is a container: cgroups above it may have limits that cannot be seen."""
+    outer_processes: bool = False
+    """This is a PID namespace (a container, most often): processes outside cannot be seen."""
     limits_readable: bool = True
     """A hierarchy of cgroups with limits of I/O is mounted."""
     remote: bool = False

@@ -108,6 +108,7 @@ def rest_texts(use: DiskUse, rest: float) -> list[str]:
     """The part of the bytes whose users are not known, and who they may be."""
     hidden = f"{use.hidden_text} closed even to root" if use.as_root else "other users"
     others = f"{hidden}, the kernel" if use.hidden else "the kernel"
+    others = f"processes outside this container, {others}" if use.outer_processes else others
     return [f"{100 * rest:3.0f} %  by nobody that can be named", f"({others}, ended processes)"]
 
 
