@@ -27,3 +27,19 @@ def test_a_closed_watch_keeps_no_file_of_a_process_open() -> None:
     assert kept, "they are read again each second"
     watch.close()
     assert not opened() & kept
+
+
+def test_the_first_readings_are_made_each_second_and_later_ones_every_other() -> None:
+    watch, made = UseWatch(Roots()), []
+
+    class Reader:
+        def read(self, t: float, devices: object, tasks: bool) -> None:
+            made.append((t, tasks))
+
+    watch._reader = Reader()  # type: ignore[assignment]
+    for second in range(12):
+        watch.ask(float(second), {}, True)
+        assert watch._wait()
+    assert made == [
+        (0, True), (1, True), (2, True), (3, True), (4, False), (6, True), (8, False), (10, True),
+    ]  # fmt: skip

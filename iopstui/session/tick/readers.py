@@ -177,19 +177,20 @@ class HourBaseline(BackgroundReader):
 
 
 MAX_CPU_SHARE = 0.002
-"""Share of a CPU for the readings: if one takes 4 ms, the next is made after 2 s."""
-MIN_INTERVAL_S = 1.0
+"""Share of a CPU for the readings: if one takes 10 ms, the next is made after 5 s."""
+MIN_INTERVAL_S, LATER_INTERVAL_S = 1.0, 2.0
 QUICK_READINGS = 4
 """When a disk begins to be used, this many readings are made, one a second whatever they cost, to
 know soon who uses it."""
 PAUSE_S = 20.0
-TASKS_EVERY = 4
+TASKS_EVERY = 2
 """Of the later readings, one out of this many also looks for waiting tasks."""
 
 
 class UseWatch(BackgroundReader):
     """Reads who uses the disks, as often as its cost allows, and only when ``ask`` is called.
-    ``eager``: read every second at any cost; else at most every ``min_interval_s``."""
+    ``eager``: read every second at any cost; else at most every ``min_interval_s``, and after the
+    first ones every other second."""
 
     name = "disk use"
 
@@ -234,7 +235,8 @@ class UseWatch(BackgroundReader):
                 self._results.append(use)
         cost_s = time.thread_time() - began
         if self._readings > QUICK_READINGS:
-            self._due_at = t + max(self._min_interval_s * 0.9, cost_s / MAX_CPU_SHARE)
+            least_s = 0.9 * max(self._min_interval_s, LATER_INTERVAL_S)
+            self._due_at = t + max(least_s, cost_s / MAX_CPU_SHARE)
         if self._closed:
             self._reader = None
 
