@@ -124,10 +124,10 @@ def test_whoever_starts_a_program_may_be_in_state_d_for_that(
 
 
 @pytest.mark.parametrize(("in_io", "wakes", "state", "other"), [
-    ("0", False, "D", True), ("2", False, "D", False), ("0", True, "D", False),
-    ("0", False, "S", False), ("", False, "D", False),
+    ("0", False, "D", True), ("1", False, "D", False), ("2", False, "D", True),
+    ("0", True, "D", False), ("0", False, "S", False), ("", False, "D", False),
 ])  # fmt: skip
-def test_state_d_while_no_task_waits_for_io_is_for_something_else(
+def test_state_d_while_no_task_waits_for_io_or_another_does_may_be_for_something_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_io: str, wakes: bool, state: str,
     other: bool,
 ) -> None:  # fmt: skip
@@ -154,7 +154,8 @@ def test_state_d_while_no_task_waits_for_io_is_for_something_else(
 
 
 @pytest.mark.parametrize(("more", "noise", "rounds", "other"), [
-    (0, 0, 10, True), (1, 0, 10, False), (0, 0, 5, False), (0, 6, 10, False), (0, 1, 300, True),
+    (0, 0, 10, True), (1, 0, 10, False), (0, 6, 10, True), (1, 6, 10, True), (0, 1, 300, True),
+    (1, 1, 300, False),
 ])  # fmt: skip
 def test_who_waits_for_io_is_one_task_more_that_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: int, noise: int, rounds: int, other: bool

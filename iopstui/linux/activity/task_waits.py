@@ -6,6 +6,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 from iopstui.linux.activity.thread_looks import ThreadLooks, WaitCounts, seen_at, wchan
 from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
@@ -31,6 +32,9 @@ LEAST_LOOKS = 5
 LEAST_OTHER, OTHER_SHARE = 3, 0.1
 """At least this many looks, and this share of those without a function, must show something else
 than I/O."""
+ALONE = 0.7, 1.15
+"""As many tasks of the machine wait for I/O as this process has blocked threads: about so many
+times their number, as it changes during a look."""
 MAX_NAMES, NAMED_SHARE = 3, 0.1
 """At most this many children are named, each with at least this share of all children's waits."""
 _FLAGS, _KERNEL_THREAD, _PARENT = 6, 0x00200000, 1
@@ -56,6 +60,8 @@ class TaskWaits:
         self._places: Counter[str] = Counter()
         self._odd: Counter[str] = Counter()
         self._threads: dict[str, ThreadLooks] = {}
+        self._blocked: list[int] = []
+        """Of each look that found threads blocked, where could not be read: how many."""
         self._cpu_stats = cpu_stat_files(roots, str(pid))
         self._throttled_us = self._throttled()
         self._most_threads = 1
@@ -130,16 +136,19 @@ class TaskWaits:
         kinds: set[str] = set()
         places = self._thread_places()
         self._most_threads = max(self._most_threads, len(places))
+        blocked = 0
         for place in places[:MAX_THREADS]:
             if place not in self._threads:
                 self._threads[place] = ThreadLooks(place, self._kernel, self._proc)
             seen = self._threads[place].look()
+            blocked += seen is not None and seen.blocked and not seen.place
             if seen is not None and seen.waits:
                 self._places[seen.place] += bool(seen.place)
                 kind = place_kind(seen.place, seen.blocked)
                 kinds.add(kind)
                 if kind == UNKNOWN_WAIT and seen.place:
                     self._odd[seen.place] += 1
+        self._blocked += [blocked] * bool(blocked)
         self._kinds.update(kinds)
         self._looks += 1
 
@@ -185,9 +194,17 @@ class TaskWaits:
 
     def _not_for_io(self) -> bool:
         """Whether a thread was blocked in several looks in which no task waited for I/O, or no more
-        tasks than in the other looks."""
-        return any(one.not_for_io >= max(LEAST_OTHER, OTHER_SHARE * one.unread) or one.adds_none
-                   for one in self._threads.values())  # fmt: skip
+        tasks than in the other looks; or others wait, too, and nothing shows that it is one of
+        them."""
+        threads = self._threads.values()
+        if any(one.not_for_io >= max(LEAST_OTHER, OTHER_SHARE * one.unread) or one.adds is False
+               for one in threads):  # fmt: skip
+            return True
+        in_io = [count for one in threads for count in one.in_io[0]]
+        if len(in_io) < LEAST_OTHER or any(one.adds for one in threads):
+            return False
+        least, most = (part * fmean(self._blocked) for part in ALONE)
+        return not least <= fmean(in_io) <= most
 
     def _percents(self) -> tuple[dict[str, float], float]:
         """Percent of the time by kind of wait, and the percentage of which nothing is known. For a

@@ -17,8 +17,8 @@ MUCH_READY, MOSTLY_ASLEEP = 50.0, 90.0
 """Percent of the time that one thread was ready to run, and of the looks that found it asleep. If
 both are higher, they contradict each other: seen in a starved guest for a shell that waited for its
 child."""
-LEAST_EACH, LEAST_ADDED, SURE = 10, 0.3, 2.0
-"""A thread that waits for I/O is one task more that does. In ten looks each, this many (two errors
+LEAST_EACH, LEAST_ADDED, SURE = 5, 0.3, 2.0
+"""A thread that waits for I/O is one task more that does. In five looks each, this many (two errors
 less) show it. Measured: 0.2 (xfs's log) to 1; -0.1 for one blocked in membarrier(2)."""
 _RUNS, _BLOCKED, _SLEEPS = b"R", b"D", b"S"
 
@@ -80,7 +80,7 @@ class ThreadLooks:
         self.unread = self.not_for_io = 0
         """How many looks found it blocked, where could not be read; and in how many of these no
         task of the machine waited for I/O."""
-        self._in_io: tuple[list[int], list[int]] = [], []
+        self.in_io: tuple[list[int], list[int]] = [], []
         """How many tasks of the machine waited for I/O in looks that found it blocked, where could
         not be read, and in those that found it not blocked."""
         self._first: tuple[float, int, int] | None = None
@@ -106,7 +106,7 @@ class ThreadLooks:
         elif self.unread and not self._states:
             count = tasks_in_io(self._proc)
             if count is not None and not self._is_blocked:
-                self._in_io[1].append(count)
+                self.in_io[1].append(count)
         return seen
 
     def _look_closer(self) -> None:
@@ -118,16 +118,18 @@ class ThreadLooks:
             words = (read_text(f"{self._place}/schedstat") or "").split()
             if [*map(str, self._last[1:])] == words[:2] and self._is_blocked:
                 self.not_for_io += count == 0
-                self._in_io[0].append(count)
+                self.in_io[0].append(count)
 
     @property
-    def adds_none(self) -> bool:
-        """Whether no more tasks of the machine wait for I/O while it is blocked than otherwise."""
-        if min(map(len, self._in_io)) < LEAST_EACH:
-            return False
-        blocked, other = self._in_io
-        error = math.sqrt(sum(pvariance(counts) / len(counts) for counts in self._in_io))
-        return fmean(blocked) - fmean(other) + SURE * error < LEAST_ADDED
+    def adds(self) -> bool | None:
+        """Whether more tasks of the machine wait for I/O while it is blocked than otherwise;
+        ``None`` if the looks don't show that."""
+        if min(map(len, self.in_io)) < LEAST_EACH:
+            return None
+        blocked, other = self.in_io
+        more = fmean(blocked) - fmean(other)
+        error = SURE * math.sqrt(sum(pvariance(counts) / len(counts) for counts in self.in_io))
+        return None if abs(more - LEAST_ADDED) <= error else more > LEAST_ADDED
 
     @property
     def _is_blocked(self) -> bool:

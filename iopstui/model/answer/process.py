@@ -135,7 +135,8 @@ class ProcessWaits:
     """It was in state D for an unknown reason while it had a child that it began meanwhile."""
     not_for_io: bool = False
     """In a part of the looks that found it in state D for an unknown reason, no task of the machine
-    waited for I/O; or no more tasks than in the other looks."""
+    waited for I/O; or no more tasks than in the other looks; or nothing shows that it waits for I/O
+    as others do."""
     odd_place: str = ""
     """The function in which it was in state D most often, if nobody knows what that is for."""
     never_ran: bool = False
