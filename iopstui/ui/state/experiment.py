@@ -236,7 +236,7 @@ class ExperimentState:
             more = f"; kept in {path}; the same {self.noun} continues there" if path else ""
             lines.insert(0, f"{self._ending_text()}, not the whole plan{more}")
         before, now = self._before, self.recommended
-        if before and now and before != now:
+        if now and before != now and before.partition("=")[0] == now.partition("=")[0]:
             lines.insert(1, f"The sweep before this one recommended {before}.")
         return lines
 
@@ -256,10 +256,8 @@ class ExperimentState:
         axis = load_axis(self.plan)
         if axis is None:
             return self._loads
-        return {
-            **self._loads,
-            axis.name: frozenset(axis.values).union(self._loads.get(axis.name, ())),
-        }
+        own = {dict(event.settings)[axis.name] for event in self.points.values()}
+        return {**self._loads, axis.name: self._loads.get(axis.name, frozenset()) | own}
 
     @property
     def next_fields(self) -> dict[str, str]:
