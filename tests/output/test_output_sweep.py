@@ -63,6 +63,13 @@ def test_a_knee_outside_the_range_is_reported() -> None:
     curves = load_curves(nearly, events)
     assert "(the largest measured): " in curve_text(curves[0])
     assert further_loads(nearly, curves) == "iodepth=8,16,32,64"
+    # the best ratio is another, and the largest load has 6 % more IOPS than the one before
+    events[0] = replace(events[0], point=replace(events[0].point, latency_ns=30_000.0))
+    low = replace(events[1].point, iops=0.94 * events[2].point.iops, latency_ns=120_000.0)
+    events[1] = replace(events[1], point=low)
+    curves = load_curves(nearly, events)
+    assert "(the largest measured: try larger values)" in curve_text(curves[0])
+    assert further_loads(nearly, curves) == "iodepth=8,16,32,64"
 
 
 def test_conclusions_count_the_points_by_little_s_law() -> None:

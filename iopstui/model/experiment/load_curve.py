@@ -328,12 +328,10 @@ def further_loads(plan: Plan, curves: Sequence[LoadCurve[PointT]]) -> str:
         return ""
     points = [event.point for event in curves[0].points]
     first, second, *_ = loads = sorted(map(int, axis.values))
-    knee = curves[0].uncertain_knee
-    if _recommended_index(points, knee) == len(points) - 1 or _still_rises(
-        points, _most_index(points)
-    ):
+    if _choice(curves[0])[1] == len(points) - 1:
         *_, before, last = loads
         return f"{axis.name}={before},{last},{2 * last},{4 * last}"
+    knee = curves[0].uncertain_knee
     if knee is None or knee.edge != FIRST or first == 1:
         return ""
     smaller = sorted({max(1, first // 4), first // 2})

@@ -207,10 +207,10 @@ def util_text(rates: DiskRates | None) -> str:
     util = None if rates is None else rates.util
     if rates is None or util is None or not rates.ios_s or rates.aqu_sz is None:
         return f.percent(util)
-    most = 100 * rates.aqu_sz
-    if util == 0:
-        return f"<{max(1, ceil(most))}" if most < 100 else f.MISSING
-    return f"<{max(1, ceil(most))}" if has_too_many_ticks([rates]) else f.percent(util)
+    if util and not has_too_many_ticks([rates]):
+        return f.percent(util)
+    most = ceil(100 * rates.aqu_sz)
+    return f"<{max(1, most)}" if most < 100 else f.MISSING
 
 
 def has_too_many_ticks(seconds: Sequence[DiskRates]) -> bool:

@@ -67,6 +67,7 @@ class _Conclusions:
     lines: Sequence[str] = ()
     curves: list[LoadCurve[PointFinished]] = field(default_factory=list)
     results: ComparisonResults | None = None
+    load: str = ""
 
 
 class ExperimentState:
@@ -76,10 +77,12 @@ class ExperimentState:
 
     def __init__(self, plan: Plan, t: float, before: ExperimentState | None = None) -> None:
         self.plan = plan
-        like = before is not None and (before.plan.jobs, before.plan.options) == (
-            plan.jobs, plan.options)  # fmt: skip
-        self._before = before.recommended if before is not None and like else ""
-        self._loads = before.loads if before is not None and like else {}
+        if before is not None and (before.plan.jobs, before.plan.options) != (
+            plan.jobs, plan.options
+        ):  # fmt: skip
+            before = None
+        self._before = before.recommended if before is not None else ""
+        self._loads = before.loads if before is not None else {}
         self.start_t = self.t = t
         self.points: dict[int, PointFinished] = {}
         self.failed: dict[int, PointFailed] = {}
@@ -243,12 +246,7 @@ class ExperimentState:
     @property
     def recommended(self) -> str:
         """The load that the only curve of a whole sweep recommends; "" elsewhere."""
-        is_whole = not self.active and len(self.points) == self.total
-        if not is_whole or self.plan.variants or load_axis(self.plan) is None:
-            return ""
-        curves = self.curves()
-        one = len(curves) == 1 and len(curves[0].points) > 1
-        return recommended_load(curves[0]) if one else ""
+        return self._conclusions().load
 
     @property
     def loads(self) -> Mapping[str, frozenset[str]]:
@@ -327,7 +325,10 @@ class ExperimentState:
         said = self.finished.said if self.finished is not None else self.plan.conclude(measured)
         lines = said or conclusions(measured, knees, complete)
         drawn = curves_along(self.plan, self.axis, points)
-        return _Conclusions([printable(line) for line in lines], drawn)
+        is_whole = len(points) == self.total and load_axis(self.plan) is not None
+        one = is_whole and len(knees) == 1 and len(knees[0].points) > 1
+        load = recommended_load(knees[0]) if one else ""
+        return _Conclusions([printable(line) for line in lines], drawn, load=load)
 
     def _of_comparison(self, points: Sequence[PointFinished]) -> _Conclusions:
         results = ComparisonResults(self.plan, variant_runs(self.plan, points))
