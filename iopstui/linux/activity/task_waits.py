@@ -33,8 +33,8 @@ LEAST_OTHER, OTHER_SHARE = 3, 0.1
 """At least this many looks, and this share of those without a function, must show something else
 than I/O."""
 ALONE = 0.7, 1.15
-"""As many tasks of the machine wait for I/O as this process has blocked threads: about so many
-times their number, as it changes during a look."""
+"""If the tasks of the machine that wait for I/O are between so many times as many as this process's
+blocked threads, they are these threads: both numbers change during a look."""
 MAX_NAMES, NAMED_SHARE = 3, 0.1
 """At most this many children are named, each with at least this share of all children's waits."""
 _FLAGS, _KERNEL_THREAD, _PARENT = 6, 0x00200000, 1
